@@ -1,0 +1,120 @@
+#include "ebb/base/file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+
+#include <fmt/format.h>
+
+namespace ebb {
+namespace {
+
+Error system_error(std::string_view doing, const std::string& path) {
+  return Error{.kind = ErrorKind::kBadInput,
+               .code = {},
+               .message = fmt::format("cannot {} {}: {}", doing, path, std::strerror(errno)),
+               .place = {}};
+}
+
+class FileDescriptor {
+ public:
+  explicit FileDescriptor(int fd) : fd_(fd) {}
+  FileDescriptor(const FileDescriptor&) = delete;
+  FileDescriptor& operator=(const FileDescriptor&) = delete;
+  ~FileDescriptor() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  [[nodiscard]] int get() const { return fd_; }
+  [[nodiscard]] bool valid() const { return fd_ >= 0; }
+  bool close() { return ::close(std::exchange(fd_, -1)) == 0; }
+
+ private:
+  int fd_;
+};
+
+Result<std::string> read_all(int fd, const std::string& path) {
+  std::string content;
+  struct stat status{};
+  std::size_t room = 1 << 16;
+  if (::fstat(fd, &status) == 0 && S_ISREG(status.st_mode)) {
+    room = static_cast<std::size_t>(status.st_size) + 1;  // one more, to see the end at once
+  }
+  std::size_t used = 0;
+  while (true) {
+    if (used == content.size()) content.resize(used == 0 ? room : 2 * used);
+    const ssize_t got = ::read(fd, content.data() + used, content.size() - used);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return fail(system_error("read", path));
+    if (got == 0) break;
+    used += static_cast<std::size_t>(got);
+  }
+  content.resize(used);
+  return content;
+}
+
+bool write_all(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t put = ::write(fd, content.data(), content.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return false;
+    content.remove_prefix(static_cast<std::size_t>(put));
+  }
+  return true;
+}
+
+Status write_directly(int fd, const std::string& path, std::string_view content) {
+  if (!write_all(fd, content)) return fail(system_error("write", path));
+  return {};
+}
+
+// The permissions a new file would get, or those of the file that is replaced.
+mode_t mode_for(const std::string& path) {
+  struct stat status{};
+  if (::stat(path.c_str(), &status) == 0) return status.st_mode & 07777U;
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  return 0666U & ~mask;
+}
+
+}  // namespace
+
+Result<std::string> read_file(const std::string& path) {
+  if (path == "-") return read_all(STDIN_FILENO, "standard input");
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (!file.valid()) return fail(system_error("read", path));
+  return read_all(file.get(), path);
+}
+
+Status write_file(const std::string& path, std::string_view content) {
+  if (path == "-") return write_directly(STDOUT_FILENO, "standard output", content);
+
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!file.valid()) return fail(system_error("write", path));
+    return write_directly(file.get(), path, content);
+  }
+  const auto resolved = std::filesystem::canonical(path, ignored);
+  const std::string target = resolved.empty() ? path : resolved.string();
+
+  std::string temporary = target + ".XXXXXX";
+  FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
+  if (!file.valid()) return fail(system_error("write", path));
+  const bool done = write_all(file.get(), content) && ::fchmod(file.get(), mode_for(target)) == 0 &&
+                    file.close() && ::rename(temporary.c_str(), target.c_str()) == 0;
+  if (!done) {
+    const int cause = errno;
+    ::unlink(temporary.c_str());
+    errno = cause;
+    return fail(system_error("write", path));
+  }
+  return {};
+}
+
+}  // namespace ebb

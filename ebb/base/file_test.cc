@@ -1,0 +1,75 @@
+#include "ebb/base/file.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include <gtest/gtest.h>
+
+namespace ebb {
+namespace {
+
+namespace fs = std::filesystem;
+
+class FileTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string name = (fs::temp_directory_path() / "ebb-file-test.XXXXXX").string();
+    ASSERT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  [[nodiscard]] std::size_t files() const {
+    return static_cast<std::size_t>(
+        std::distance(fs::directory_iterator(folder_), fs::directory_iterator()));
+  }
+  [[nodiscard]] std::string path(const char* name) const { return (folder_ / name).string(); }
+
+  fs::path folder_;
+};
+
+TEST_F(FileTest, WhatIsWrittenIsRead) {
+  const std::string content("a\0b\n", 4);
+  ASSERT_TRUE(write_file(path("f"), content));
+  EXPECT_EQ(read_file(path("f")).value(), content);
+  ASSERT_TRUE(write_file(path("f"), ""));
+  EXPECT_EQ(read_file(path("f")).value(), "");
+  EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(FileTest, AMissingFileIsNamed) {
+  const auto content = read_file(path("none"));
+  ASSERT_FALSE(content);
+  EXPECT_EQ(content.error().kind, ErrorKind::kBadInput);
+  EXPECT_NE(content.error().message.find("none: No such file"), std::string::npos);
+}
+
+TEST_F(FileTest, AFolderIsNoFile) {
+  EXPECT_FALSE(read_file(folder_.string()));
+  EXPECT_FALSE(write_file(folder_.string(), "x"));
+}
+
+TEST_F(FileTest, AFailureLeavesNothingBehind) {
+  EXPECT_FALSE(write_file(path("no/such/folder"), "x"));
+  EXPECT_EQ(files(), 0U);
+}
+
+TEST_F(FileTest, PermissionsAndLinksAreKept) {
+  ASSERT_TRUE(write_file(path("f"), "old"));
+  ASSERT_EQ(::chmod(path("f").c_str(), 0640), 0);
+  fs::create_symlink("f", path("link"));
+  ASSERT_TRUE(write_file(path("link"), "new"));
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("f")).value(), "new");
+  EXPECT_EQ(fs::status(path("f")).permissions(), fs::perms(0640));
+  EXPECT_EQ(files(), 2U);
+}
+
+TEST_F(FileTest, WhatIsNoRegularFileIsWrittenDirectly) {
+  EXPECT_TRUE(write_file("/dev/null", "x"));
+}
+
+}  // namespace
+}  // namespace ebb

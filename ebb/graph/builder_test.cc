@@ -1,0 +1,133 @@
+#include "ebb/graph/builder.h"
+
+#include <gtest/gtest.h>
+
+#include "ebb/graph/parse.h"
+#include "ebb/graph/print.h"
+
+namespace ebb {
+namespace {
+
+using std::chrono::microseconds;
+
+TEST(Builder, WritesTheSampleStep) {
+  GraphBuilder b("step");
+  const TensorId x = b.input("x", f32({32, 784}));
+  const TensorId w = b.param("w", f32({784, 256}));
+  const ScalarId lr = b.scalar("lr");
+  const TensorId h = b.op("aten::mm", {x, w}).takes(microseconds(40)).makes("h", f32({32, 256}));
+  const TensorId gw =
+      b.op("aten::mm_tn", {x, h}).workspace(Bytes{1 << 20}).makes("gw", f32({784, 256}));
+  const TensorId w1 =
+      b.op("aten::add_", {update(w), gw}).attr("alpha", lr).after(h).makes_next("w.1", w);
+  b.returns({w1});
+  const auto graph = b.build();
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(print(*graph), R"(graph step {
+  input %x: f32[32,784]
+  param %w: f32[784,256]
+  scalar $lr: f64
+  %h: f32[32,256] = aten::mm(%x, %w) takes 40us
+  %gw: f32[784,256] = aten::mm_tn(%x, %h) workspace 1MiB
+  %w.1: f32[784,256] ~ %w = aten::add_(%w!, %gw) {alpha = $lr} after h
+  return %w.1
+}
+)");
+}
+
+TEST(Builder, KnowsEveryConstruct) {
+  GraphBuilder b("all");
+  const ScopeId loop = b.frame("loop");
+  const ScopeId then = b.branch("then", loop);
+  const TensorId x = b.input("x", f32({4, 8}));
+  const TensorId c = b.constant("c", on_host(f32({4})));
+  const ScalarId s = b.scalar("s", DType::kI64);
+  const ScalarId t = b.scalar_op("scalar::sub", {1.0, s}).makes_scalar("t");
+  auto op = b.op("my::op", {list_of({x, absent()}), list_of({}), absent(), c});
+  op.attr("i", 3).attr("text", "words").attr("bytes", std::string("\xff", 1));
+  op.attr("list", std::vector<BuilderValue>{true, DType::kF16, t}).random().on("cuda:1").in(loop);
+  const TensorId a = op.makes("a", f32({4}));
+  op.makes("b", tensor_type(DType::kBool, {2}));
+  const TensorId v = b.op("aten::t", {x}).in(then).makes_view("v", f32({2}), x, Bytes{8});
+  b.op("my::print", {v}).effect().named("print");
+  const TensorId again =
+      b.op("aten::t", {x}).clone_of(b.graph().producer(v)).makes("v.again", f32({2}));
+  b.returns({a, again});
+  const auto graph = b.build();
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(print(*graph), R"(graph all {
+  frame loop
+  branch then in loop
+  input %x: f32[4,8]
+  const %c: f32[4] @host
+  scalar $s: i64
+  $t: f64 = scalar::sub(1.0, $s)
+  %a: f32[4], %b: bool[2] = my::op([%x, none], [], none, %c) {i = 3, text = "words", bytes = hex"ff", list = [true, f16, $t]} random in loop @"cuda:1"
+  %v: f32[2] ~ %x + 8B = aten::t(%x) in then
+  print: my::print(%v) effect
+  %v.again: f32[2] = aten::t(%x) clone of v
+  return %a, %v.again
+}
+)");
+}
+
+TEST(Builder, TellsOfTheFirstMistakeAtTheEnd) {
+  GraphBuilder b("g");
+  const TensorId x = b.input("x", f32({4}));
+  b.op("my::op", {x}).makes("x", f32({4}));
+  b.op("my::op", {x}).makes("y", f32({-4}));
+  const auto graph = b.build();
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().message, "'x' is defined twice");
+}
+
+TEST(Builder, RefusesWrongTypesAndForeignTensors) {
+  {
+    GraphBuilder b("g");
+    b.input("x", f32({1LL << 40, 1LL << 40}));
+    EXPECT_EQ(b.build().error().message, "the type of %x has more than 2^63-1 bytes");
+  }
+  {
+    GraphBuilder b("g");
+    b.op("my::op", {TensorId(7)}).makes_next("y", TensorId(9));
+    EXPECT_EQ(b.build().error().message, "a tensor that is not of this graph is used");
+  }
+}
+
+TEST(Builder, HasTheVerifierLookAtTheWhole) {
+  GraphBuilder b("g");
+  const TensorId w = b.param("w", f32({4}));
+  b.op("aten::zero_", {update(w)}).makes_next("w.1", w);
+  b.op("aten::relu", {w}).makes("y", f32({4}));
+  const auto graph = b.build();
+  ASSERT_FALSE(graph);
+  EXPECT_EQ(graph.error().code, "V14");
+}
+
+TEST(Graph, IsAValue) {
+  const auto graph =
+      parse_valid("graph g {\n  input %x: f32[4]\n  %a: f32[4] = my::op(%x)\n  return %a\n}\n");
+  ASSERT_TRUE(graph);
+  Graph copy = *graph;
+  GraphEdit edit(copy);
+  edit.set_workspace(copy.find_node("a"), Bytes{64});
+  EXPECT_EQ(graph->workspace(graph->find_node("a")), Bytes{0});
+  EXPECT_EQ(copy.workspace(graph->find_node("a")), Bytes{64}) << "ids mean the same in the copy";
+}
+
+TEST(Graph, FindsByNameWhatIsOfThatKind) {
+  const auto graph = parse_valid(
+      "graph g {\n  scalar $s: f64\n  %a: f32[4], %b: f32[4] = my::op()\n  l: my::op()\n  "
+      "return\n}\n");
+  ASSERT_TRUE(graph);
+  EXPECT_TRUE(graph->find_scalar("s").valid());
+  EXPECT_TRUE(graph->find_node("s").valid());
+  EXPECT_FALSE(graph->find_tensor("s").valid());
+  EXPECT_EQ(graph->producer(graph->find_tensor("b")), graph->find_node("a"));
+  EXPECT_FALSE(graph->find_node("b").valid());
+  EXPECT_TRUE(graph->find_node("l").valid());
+  EXPECT_FALSE(graph->find_node("nothing").valid());
+}
+
+}  // namespace
+}  // namespace ebb

@@ -1,0 +1,218 @@
+#include "ebb/graph/edit.h"
+
+#include "ebb/base/check.h"
+
+namespace ebb {
+namespace {
+
+std::uint64_t hash_type(const TensorType& type) {
+  const auto bytes = [](const std::vector<std::int64_t>& numbers) {
+    return std::string_view(reinterpret_cast<const char*>(numbers.data()),
+                            numbers.size() * sizeof(std::int64_t));
+  };
+  const std::uint64_t rest = (static_cast<std::uint64_t>(type.dtype) << 2U) |
+                             (static_cast<std::uint64_t>(type.residence) << 1U) |
+                             static_cast<std::uint64_t>(type.ranked);
+  std::uint64_t hash = hash_bytes(bytes(type.dims)) + rest * 0x9E3779B97F4A7C15;
+  if (!type.strides.empty()) hash ^= hash_bytes(bytes(type.strides)) * 3;
+  return hash ^ (hash << 32U);  // HashIndex looks at the upper half
+}
+
+template <class T>
+std::uint32_t next_id(const std::vector<T>& items) {
+  // The last id is the id of nothing.
+  EBB_CHECK(items.size() < 0xFFFFFFFF, "a graph has more than 2^32-2 parts of one kind");
+  return static_cast<std::uint32_t>(items.size());
+}
+
+}  // namespace
+
+void GraphEdit::reserve(std::size_t nodes, std::size_t text_bytes) {
+  graph_.symbols_.reserve(nodes, text_bytes);
+  graph_.named_.reserve(nodes);
+  graph_.nodes_.reserve(nodes);
+  graph_.tensors_.reserve(nodes);
+  graph_.storages_.reserve(nodes);
+  graph_.order_.reserve(nodes);
+  graph_.operand_pool_.reserve(2 * nodes);
+}
+
+TypeId GraphEdit::intern(const TensorType& type) {
+  if (!type.strides.empty() && type.strides == row_major_strides(type.dims)) {
+    TensorType plain = type;
+    plain.strides.clear();
+    return intern(plain);
+  }
+  const std::uint64_t hash = hash_type(type);
+  const std::uint32_t known =
+      graph_.type_index_.find(hash, [&](std::uint32_t id) { return graph_.types_[id] == type; });
+  if (known != HashIndex::kNone) return TypeId(known);
+  const std::uint32_t id = next_id(graph_.types_);
+  graph_.types_.push_back(type);
+  graph_.type_index_.insert(hash, id);
+  return TypeId(id);
+}
+
+Graph::Named& GraphEdit::meaning(SymbolId name) {
+  if (name.index() >= graph_.named_.size()) graph_.named_.resize(graph_.symbols_.size());
+  return graph_.named_[name.index()];
+}
+
+ScopeId GraphEdit::add_scope(Scope::Kind kind, SymbolId name, ScopeId parent) {
+  const ScopeId id(next_id(graph_.scopes_));
+  graph_.scopes_.push_back(Scope{name, kind, parent});
+  Graph::Named& named = meaning(name);
+  if (!named.scope.valid()) named.scope = id;
+  return id;
+}
+
+NodeId GraphEdit::add_node(NodeKind kind, std::string_view op) {
+  const NodeId id(next_id(graph_.nodes_));
+  Graph::Node& node = graph_.nodes_.emplace_back();
+  node.kind = kind;
+  if (!op.empty()) node.op = intern(op);
+  graph_.order_.push_back(id);
+  return id;
+}
+
+void GraphEdit::set_label(NodeId node, SymbolId name) {
+  record(node).name = name;
+  Graph::Named& named = meaning(name);
+  if (!named.node.valid() && !named.tensor.valid() && !named.scalar.valid()) named.node = node;
+}
+
+TensorId GraphEdit::add_tensor(NodeId node, const Graph::Tensor& tensor) {
+  const TensorId id(next_id(graph_.tensors_));
+  Graph::Range& results = record(node).results;
+  if (results.count == 0) {
+    results.begin = id.index();
+    record(node).name = tensor.name;
+  }
+  EBB_CHECK(results.begin + results.count == id.index(), "results of '{}' are not added in a row",
+            graph_.name(node));
+  ++results.count;
+  graph_.tensors_.push_back(tensor);
+  Graph::Named& named = meaning(tensor.name);
+  if (!named.node.valid() && !named.tensor.valid() && !named.scalar.valid()) {
+    named.tensor = id;
+    if (results.count == 1) named.node = node;
+  }
+  return id;
+}
+
+TensorId GraphEdit::add_result(NodeId node, SymbolId name, TypeId type) {
+  const StorageId storage(next_id(graph_.storages_));
+  graph_.storages_.push_back(Graph::Storage{TensorId(next_id(graph_.tensors_))});
+  return add_tensor(node, Graph::Tensor{.name = name,
+                                        .type = type,
+                                        .producer = node,
+                                        .storage = storage,
+                                        .offset = {},
+                                        .version = 0});
+}
+
+TensorId GraphEdit::add_shared_result(NodeId node, SymbolId name, TypeId type, TensorId of,
+                                      Bytes offset) {
+  const StorageId storage = graph_.storage(of);
+  std::uint32_t version = graph_.version(of);
+  bool found = false;
+  for (const Operand& operand : graph_.operands(node)) {
+    if (!operand.tensor.valid() || graph_.storage(operand.tensor) != storage) continue;
+    if (operand.access == Access::kUpdate) {
+      version = graph_.version(operand.tensor) + 1;
+      break;
+    }
+    if (!found) version = graph_.version(operand.tensor);
+    found = true;
+  }
+  return add_tensor(node, Graph::Tensor{.name = name,
+                                        .type = type,
+                                        .producer = node,
+                                        .storage = storage,
+                                        .offset = offset,
+                                        .version = version});
+}
+
+ScalarId GraphEdit::add_scalar_result(NodeId node, SymbolId name, DType dtype) {
+  const ScalarId id(next_id(graph_.scalars_));
+  graph_.scalars_.push_back(Graph::Scalar{name, dtype, node});
+  record(node).scalar_result = id;
+  record(node).name = name;
+  Graph::Named& named = meaning(name);
+  if (!named.node.valid() && !named.tensor.valid() && !named.scalar.valid()) {
+    named.scalar = id;
+    named.node = node;
+  }
+  return id;
+}
+
+namespace {
+
+// Replaces what `range` names with `items`: in place when they fit, at the end of the pool when
+// they do not. What is abandoned there costs a few bytes until the graph is printed and read again.
+template <class Range, class T>
+void replace(std::vector<T>& pool, Range& range, std::span<const T> items) {
+  if (items.size() <= range.count) {
+    std::copy(items.begin(), items.end(), pool.begin() + range.begin);
+  } else {
+    EBB_CHECK(items.size() < 0xFFFFFFFF - pool.size(), "a graph has more than 2^32-2 edges");
+    range.begin = static_cast<std::uint32_t>(pool.size());
+    pool.insert(pool.end(), items.begin(), items.end());
+  }
+  range.count = static_cast<std::uint32_t>(items.size());
+}
+
+}  // namespace
+
+void GraphEdit::set_operands(NodeId node, std::span<const Operand> operands) {
+  replace(graph_.operand_pool_, record(node).operands, operands);
+}
+
+void GraphEdit::set_operand(NodeId node, std::size_t index, TensorId tensor) {
+  const Graph::Range& range = record(node).operands;
+  EBB_CHECK(index < range.count, "'{}' has no operand {}", graph_.name(node), index);
+  graph_.operand_pool_[range.begin + index].tensor = tensor;
+}
+
+void GraphEdit::set_controls(NodeId node, std::span<const NodeId> controls) {
+  replace(graph_.control_pool_, record(node).controls, controls);
+}
+
+void GraphEdit::add_attribute(NodeId node, SymbolId key, bool is_list,
+                              std::span<const Value> items) {
+  EBB_CHECK(is_list || items.size() == 1, "attribute '{}' is one value", graph_.text(key));
+  Graph::Range item_range;
+  replace(graph_.item_pool_, item_range, items);
+  Graph::Range& range = record(node).attributes;
+  auto& pool = graph_.attribute_pool_;
+  if (range.count == 0) range.begin = static_cast<std::uint32_t>(pool.size());
+  if (range.begin + range.count != pool.size()) {
+    // Others came after: move this node's to the end.
+    const auto begin = static_cast<std::uint32_t>(pool.size());
+    for (std::uint32_t i = 0; i < range.count; ++i) pool.push_back(pool[range.begin + i]);
+    range.begin = begin;
+  }
+  pool.push_back(Attribute{key, is_list, item_range.begin, item_range.count});
+  ++range.count;
+}
+
+void GraphEdit::set_scalar_arguments(NodeId node, std::span<const Value> arguments) {
+  replace(graph_.item_pool_, record(node).scalar_arguments, arguments);
+}
+
+void GraphEdit::set_outputs(std::span<const TensorId> outputs) {
+  graph_.outputs_.assign(outputs.begin(), outputs.end());
+}
+
+void GraphEdit::set_order(std::vector<NodeId> order) {
+  std::vector<bool> seen(graph_.nodes_.size());
+  EBB_CHECK(order.size() == seen.size(), "an order of {} nodes for a graph of {}", order.size(),
+            seen.size());
+  for (const NodeId node : order) {
+    EBB_CHECK(node.index() < seen.size() && !seen[node.index()], "no permutation of the nodes");
+    seen[node.index()] = true;
+  }
+  graph_.order_ = std::move(order);
+}
+
+}  // namespace ebb

@@ -1,0 +1,65 @@
+// The raw door for changing a graph. It keeps ids in range and nothing more: who goes through it
+// answers for the invariants and has the verifier check them. The parser, the builder and the
+// rewriter are its users; everybody else wants one of those.
+#pragma once
+
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "ebb/graph/graph.h"
+
+namespace ebb {
+
+class GraphEdit {
+ public:
+  explicit GraphEdit(Graph& graph) : graph_(graph) {}
+
+  // Room for that many nodes and bytes of text, so that large graphs grow without copying.
+  void reserve(std::size_t nodes, std::size_t text_bytes);
+
+  SymbolId intern(std::string_view text) { return graph_.symbols_.intern(text); }
+  // Strides that are row-major are dropped, so that equal types have equal ids.
+  TypeId intern(const TensorType& type);
+
+  ScopeId add_scope(Scope::Kind kind, SymbolId name, ScopeId parent);
+
+  // A new node at the end of the line order, without a name.
+  NodeId add_node(NodeKind kind, std::string_view op = {});
+
+  // Names a node that will have no result. A name that is taken already keeps its first meaning.
+  void set_label(NodeId node, SymbolId name);
+  // Results of one node are added in a row, before those of any other node. The first names it.
+  TensorId add_result(NodeId node, SymbolId name, TypeId type);
+  // A result in the bytes of `of`, `offset` bytes from the start of the storage: the next version
+  // when the node updates that storage, a view of the operand's version otherwise. The operands
+  // must have been set.
+  TensorId add_shared_result(NodeId node, SymbolId name, TypeId type, TensorId of, Bytes offset);
+  ScalarId add_scalar_result(NodeId node, SymbolId name, DType dtype);
+
+  void set_operands(NodeId node, std::span<const Operand> operands);
+  void set_operand(NodeId node, std::size_t index, TensorId tensor);
+  void set_controls(NodeId node, std::span<const NodeId> controls);
+  void add_attribute(NodeId node, SymbolId key, bool is_list, std::span<const Value> items);
+  void set_scalar_arguments(NodeId node, std::span<const Value> arguments);
+  void set_device(NodeId node, std::string_view device) { record(node).device = intern(device); }
+  void set_effect(NodeId node, Effect effect) { record(node).effect = effect; }
+  void set_workspace(NodeId node, Bytes bytes) { record(node).workspace = bytes; }
+  void set_takes(NodeId node, Duration takes) { record(node).takes = takes; }
+  void set_scope(NodeId node, ScopeId scope) { record(node).scope = scope; }
+  void set_clone_of(NodeId node, NodeId original) { record(node).clone_of = original; }
+
+  void set_type(TensorId tensor, TypeId type) { graph_.tensors_[tensor.index()].type = type; }
+  void set_outputs(std::span<const TensorId> outputs);
+  // Must be a permutation of the nodes.
+  void set_order(std::vector<NodeId> order);
+
+ private:
+  Graph::Node& record(NodeId node) { return graph_.nodes_[node.index()]; }
+  Graph::Named& meaning(SymbolId name);
+  TensorId add_tensor(NodeId node, const Graph::Tensor& tensor);
+
+  Graph& graph_;
+};
+
+}  // namespace ebb

@@ -1,0 +1,19 @@
+// The canonical text of a graph; docs/graph-text.md is its grammar. For every graph g that the
+// verifier accepts, print(parse(print(g))) == print(g).
+#pragma once
+
+#include <string>
+
+#include "ebb/graph/graph.h"
+
+namespace ebb {
+
+std::string print(const Graph& graph);
+
+// One line of it, without indentation or line break, as messages quote nodes.
+std::string print(const Graph& graph, NodeId node);
+
+// "scalar::sub" and its like: host arithmetic, whose arguments are numbers and scalars.
+bool is_host_arithmetic(std::string_view op);
+
+}  // namespace ebb

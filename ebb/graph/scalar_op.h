@@ -1,0 +1,19 @@
+// Host arithmetic on runtime scalars: the operators `scalar::add`, ... that a graph may use between
+// steps' numbers such as the learning rate and Adam's bias corrections. Their meaning is Python's,
+// because that is where users' optimizers compute these numbers.
+#pragma once
+
+#include <span>
+#include <string_view>
+
+namespace ebb {
+
+struct ScalarOp {
+  std::string_view name;
+  std::size_t arity;
+};
+
+std::span<const ScalarOp> scalar_ops();
+const ScalarOp* find_scalar_op(std::string_view name);  // nullptr when there is none
+
+}  // namespace ebb

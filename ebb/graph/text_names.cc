@@ -1,0 +1,98 @@
+#include "ebb/graph/text_names.h"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace ebb {
+namespace {
+
+constexpr std::uint8_t kNameBit = 1;
+constexpr std::uint8_t kOpBit = 2;
+
+constexpr std::array<std::uint8_t, 256> kClasses = [] {
+  std::array<std::uint8_t, 256> classes{};
+  const auto add = [&](std::string_view chars, std::uint8_t bits) {
+    for (const char c : chars) classes[static_cast<unsigned char>(c)] |= bits;
+  };
+  add("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-", kNameBit | kOpBit);
+  add(":", kOpBit);
+  return classes;
+}();
+
+bool all_of(std::string_view text, std::uint8_t bit) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [bit](char c) {
+    return (kClasses[static_cast<unsigned char>(c)] & bit) != 0;
+  });
+}
+
+}  // namespace
+
+bool is_name_char(char c) { return (kClasses[static_cast<unsigned char>(c)] & kNameBit) != 0; }
+bool is_op_char(char c) { return (kClasses[static_cast<unsigned char>(c)] & kOpBit) != 0; }
+
+bool is_line_keyword(std::string_view word) {
+  return std::find(kLineKeywords.begin(), kLineKeywords.end(), word) != kLineKeywords.end();
+}
+
+void append_quoted(std::string& out, std::string_view text) {
+  constexpr std::string_view kHex = "0123456789abcdef";
+  out += '"';
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    switch (c) {
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
+      default:
+        if (byte < 0x20 || byte == 0x7F) {
+          out += "\\x";
+          out += kHex[byte >> 4U];
+          out += kHex[byte & 0xFU];
+        } else {
+          out += c;
+        }
+    }
+  }
+  out += '"';
+}
+
+void append_name(std::string& out, std::string_view name) {
+  if (all_of(name, kNameBit)) {
+    out += name;
+  } else {
+    append_quoted(out, name);
+  }
+}
+
+void append_label(std::string& out, std::string_view name) {
+  if (is_line_keyword(name)) {
+    append_quoted(out, name);
+  } else {
+    append_name(out, name);
+  }
+}
+
+void append_op(std::string& out, std::string_view op) {
+  if (all_of(op, kOpBit)) {
+    out += op;
+  } else {
+    append_quoted(out, op);
+  }
+}
+
+std::string spelled(std::string_view name) {
+  std::string out;
+  append_name(out, name);
+  return out;
+}
+
+}  // namespace ebb

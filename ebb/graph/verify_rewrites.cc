@@ -1,0 +1,109 @@
+// V18 and V19: what rewriting adds to a graph.
+#include <algorithm>
+
+#include "ebb/graph/verify_checks.h"
+
+namespace ebb {
+namespace {
+
+// The one tensor a swap reads, or not valid when it has another number of operands.
+TensorId only_operand(const Graph& graph, NodeId node) {
+  const auto operands = graph.operands(node);
+  const bool one = operands.size() == 1 && operands[0].position == Operand::Position::kAlone &&
+                   operands[0].access == Access::kRead;
+  return one ? operands[0].tensor : TensorId();
+}
+
+bool differ_only_in_residence(const TensorType& a, const TensorType& b) {
+  return a.residence != b.residence && on_host(a) == on_host(b);
+}
+
+void check_swap_out(const Graph& graph, NodeId node, Findings& findings) {
+  const TensorId source = only_operand(graph, node);
+  if (!source.valid() || graph.results(node).size() != 1) {
+    findings.add(node, "the swap-out '{}' takes one tensor and makes one", graph.name(node));
+    return;
+  }
+  const TensorId copy = graph.results(node)[0];
+  if (graph.type(copy).residence != Residence::kHost ||
+      !differ_only_in_residence(graph.type(source), graph.type(copy))) {
+    findings.add(node, "the swap-out '{}' makes {} of {}; it makes the same type on the host",
+                 graph.name(node), to_text(graph.type(copy)), to_text(graph.type(source)));
+  }
+}
+
+void check_swap_in(const Graph& graph, NodeId node, Findings& findings) {
+  const TensorId source = only_operand(graph, node);
+  if (!source.valid() || graph.results(node).size() != 1) {
+    findings.add(node, "the swap-in '{}' takes one tensor and makes one", graph.name(node));
+    return;
+  }
+  const NodeId maker = graph.producer(source);
+  if (graph.op(maker) != "ebb::swap_out") {
+    findings.add(node,
+                 "the swap-in '{}' reads %{}, which '{}' makes; it reads what a swap-out made",
+                 graph.name(node), graph.name(source), graph.name(maker));
+    return;
+  }
+  const TensorId copy = graph.results(node)[0];
+  if (graph.type(copy).residence != Residence::kDevice ||
+      !differ_only_in_residence(graph.type(source), graph.type(copy))) {
+    findings.add(node, "the swap-in '{}' makes {} of {}; it makes the same type on the device",
+                 graph.name(node), to_text(graph.type(copy)), to_text(graph.type(source)));
+  }
+}
+
+bool same_attributes(const Graph& graph, NodeId a, NodeId b) {
+  return std::equal(graph.attributes(a).begin(), graph.attributes(a).end(),
+                    graph.attributes(b).begin(), graph.attributes(b).end(),
+                    [&](const Attribute& x, const Attribute& y) {
+                      return x.key == y.key && x.is_list == y.is_list &&
+                             std::equal(graph.items(x).begin(), graph.items(x).end(),
+                                        graph.items(y).begin(), graph.items(y).end(), same_value);
+                    });
+}
+
+bool same_result_types(const Graph& graph, NodeId a, NodeId b) {
+  return std::equal(graph.results(a).begin(), graph.results(a).end(), graph.results(b).begin(),
+                    graph.results(b).end(),
+                    [&](TensorId x, TensorId y) { return graph.type_id(x) == graph.type_id(y); });
+}
+
+}  // namespace
+
+void check_swaps_come_in_pairs(const Graph& graph, Findings& findings) {
+  for (const NodeId node : graph.nodes()) {
+    if (graph.op(node) == "ebb::swap_out") check_swap_out(graph, node, findings);
+    if (graph.op(node) == "ebb::swap_in") check_swap_in(graph, node, findings);
+  }
+}
+
+void check_clones_repeat_their_original(const Graph& graph, Findings& findings) {
+  for (const NodeId node : graph.nodes()) {
+    const NodeId original = graph.clone_of(node);
+    if (!original.valid()) continue;
+    const auto complain = [&](std::string_view why) {
+      findings.add(node, "'{}' is a clone of '{}', but {}", graph.name(node), graph.name(original),
+                   why);
+    };
+    if (!graph.is_op(original)) {
+      complain("that is given from outside, not computed");
+    } else if (graph.clone_of(original).valid()) {
+      complain("that is a clone itself; name the original");
+    } else if (graph.effect(original) == Effect::kRandom) {
+      complain("that is random and runs once");
+    } else if (graph.effect(original) == Effect::kEffect) {
+      complain("that has an effect and runs once");
+    } else if (graph.op(node) != graph.op(original) || graph.effect(node) != Effect::kPure) {
+      complain("the operators differ");
+    } else if (!same_attributes(graph, node, original)) {
+      complain("the attributes differ");
+    } else if (graph.operands(node).size() != graph.operands(original).size()) {
+      complain("the numbers of operands differ");
+    } else if (!same_result_types(graph, node, original)) {
+      complain("the types of the results differ");
+    }
+  }
+}
+
+}  // namespace ebb

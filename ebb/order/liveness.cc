@@ -1,0 +1,104 @@
+#include "ebb/order/liveness.h"
+
+#include <algorithm>
+
+namespace ebb {
+
+std::vector<Life> find_lives(const Graph& graph) {
+  constexpr std::uint32_t kNever = 0xFFFFFFFF;
+  std::vector<Life> lives(graph.storage_count(), Life{kNever, 0});
+  const auto touch = [&](TensorId tensor, std::uint32_t position) {
+    Life& life = lives[graph.storage(tensor).index()];
+    life.first = std::min(life.first, position);
+    life.last = std::max(life.last, position);
+  };
+  std::uint32_t position = 0;
+  for (const NodeId node : graph.order()) {
+    for (const Operand& operand : graph.operands(node)) {
+      if (operand.tensor.valid()) touch(operand.tensor, position);
+    }
+    for (const TensorId result : graph.results(node)) touch(result, position);
+    ++position;
+  }
+  const std::uint32_t end = position == 0 ? 0 : position - 1;
+  for (const StorageId storage : graph.storages()) {
+    const NodeKind kind = graph.kind(storage);
+    Life& life = lives[storage.index()];
+    if (kind != NodeKind::kOp) life.first = 0;
+    if (kind == NodeKind::kParam || kind == NodeKind::kConst) life.last = end;
+  }
+  for (const TensorId output : graph.outputs()) touch(output, end);
+  return lives;
+}
+
+MemoryCurve memory_curve(const Graph& graph, const std::vector<Life>& lives) {
+  MemoryCurve curve;
+  const std::size_t count = graph.order().size();
+  // First the changes from line to line, then their sums.
+  curve.device.assign(count + 1, Bytes{});
+  curve.host.assign(count + 1, Bytes{});
+  for (const StorageId storage : graph.storages()) {
+    const auto size = graph.size(storage);
+    if (!size) {
+      ++curve.unknown_sizes;
+      continue;
+    }
+    auto& side = graph.residence(storage) == Residence::kHost ? curve.host : curve.device;
+    const Life& life = lives[storage.index()];
+    side[life.first] += *size;
+    side[life.last + 1] -= *size;
+  }
+  Bytes device;
+  Bytes host;
+  for (std::uint32_t i = 0; i < count; ++i) {
+    device += curve.device[i];
+    host += curve.host[i];
+    curve.device[i] = device + graph.workspace(graph.order()[i]);
+    curve.host[i] = host;
+    curve.host_peak = std::max(curve.host_peak, host);
+    if (curve.device[i] > curve.peak) {
+      curve.peak = curve.device[i];
+      curve.peak_position = i;
+    }
+  }
+  curve.device.pop_back();
+  curve.host.pop_back();
+  return curve;
+}
+
+std::vector<Resident> residents_at(const Graph& graph, const std::vector<Life>& lives,
+                                   std::uint32_t position) {
+  std::vector<Resident> there;
+  for (const StorageId storage : graph.storages()) {
+    if (!lives[storage.index()].covers(position)) continue;
+    if (graph.residence(storage) != Residence::kDevice) continue;
+    if (const auto size = graph.size(storage)) there.push_back({storage, *size});
+  }
+  std::stable_sort(there.begin(), there.end(),
+                   [](const Resident& a, const Resident& b) { return a.size > b.size; });
+  return there;
+}
+
+Floor find_floor(const Graph& graph) {
+  Floor floor;
+  std::vector<NodeId> last_user(graph.storage_count());  // so that each storage counts once
+  for (const NodeId node : graph.order()) {
+    if (!graph.is_op(node)) continue;
+    Bytes bytes = graph.workspace(node);
+    const auto count = [&](TensorId tensor) {
+      const StorageId storage = graph.storage(tensor);
+      if (last_user[storage.index()] == node) return;
+      last_user[storage.index()] = node;
+      const auto size = graph.size(storage);
+      if (size && graph.residence(storage) == Residence::kDevice) bytes += *size;
+    };
+    for (const Operand& operand : graph.operands(node)) {
+      if (operand.tensor.valid()) count(operand.tensor);
+    }
+    for (const TensorId result : graph.results(node)) count(result);
+    if (!floor.node.valid() || bytes > floor.bytes) floor = {node, bytes};
+  }
+  return floor;
+}
+
+}  // namespace ebb

@@ -1,0 +1,123 @@
+#include "ebb/report/summary.h"
+
+#include <algorithm>
+
+#include "ebb/graph/verify.h"
+#include "ebb/order/gamma.h"
+
+namespace ebb {
+namespace {
+
+Summary::Counts count(const Graph& graph) {
+  Summary::Counts counts;
+  counts.nodes = graph.node_count();
+  counts.tensors = graph.tensor_count();
+  counts.storages = graph.storage_count();
+  for (const NodeId node : graph.nodes()) {
+    counts.operations += graph.kind(node) == NodeKind::kOp ? 1 : 0;
+    counts.inputs += graph.kind(node) == NodeKind::kInput ? 1 : 0;
+    counts.parameters += graph.kind(node) == NodeKind::kParam ? 1 : 0;
+    counts.constants += graph.kind(node) == NodeKind::kConst ? 1 : 0;
+    counts.scalars += graph.kind(node) == NodeKind::kScalar ? 1 : 0;
+    counts.random += graph.effect(node) == Effect::kRandom ? 1 : 0;
+    counts.effects += graph.effect(node) == Effect::kEffect ? 1 : 0;
+    counts.clones += graph.clone_of(node).valid() ? 1 : 0;
+    counts.swap_outs += graph.op(node) == "ebb::swap_out" ? 1 : 0;
+    counts.swap_ins += graph.op(node) == "ebb::swap_in" ? 1 : 0;
+    counts.control_edges += graph.controls(node).size();
+    for (const Operand& operand : graph.operands(node)) {
+      counts.updates += operand.access == Access::kUpdate ? 1 : 0;
+    }
+  }
+  return counts;
+}
+
+std::vector<Summary::LongLived> longest_lived(const Graph& graph, const Gamma& gamma) {
+  constexpr std::size_t kShown = 5;
+  const std::vector<std::uint32_t> lifetime = lifetimes(graph, gamma);
+  std::vector<Summary::LongLived> all;
+  for (const TensorId tensor : graph.tensors()) {
+    // Variables live from step to step, and nothing is to be learnt from scalars' worth of bytes.
+    if (graph.kind(graph.storage(tensor)) != NodeKind::kOp || lifetime[tensor.index()] < 2)
+      continue;
+    all.push_back({tensor, lifetime[tensor.index()]});
+  }
+  const std::size_t shown = std::min(kShown, all.size());
+  std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown), all.end(),
+                    [](const Summary::LongLived& a, const Summary::LongLived& b) {
+                      if (a.lifetime != b.lifetime) return a.lifetime > b.lifetime;
+                      return a.tensor < b.tensor;
+                    });
+  all.resize(shown);
+  return all;
+}
+
+Summary::Shares shares(const Graph& graph, const Summary& summary) {
+  Summary::Shares shares;
+  for (const auto& [storage, size] : summary.residents_at_peak) {
+    switch (graph.kind(storage)) {
+      case NodeKind::kParam:
+        shares.parameters += size;
+        break;
+      case NodeKind::kConst:
+        shares.constants += size;
+        break;
+      case NodeKind::kInput:
+        shares.inputs += size;
+        break;
+      default:
+        shares.intermediates += size;
+    }
+  }
+  if (!graph.order().empty()) {
+    shares.workspace = graph.workspace(graph.order()[summary.memory.peak_position]);
+  }
+  return shares;
+}
+
+}  // namespace
+
+std::string_view role(const Graph& graph, StorageId storage) {
+  switch (graph.kind(storage)) {
+    case NodeKind::kParam:
+      return "parameter";
+    case NodeKind::kConst:
+      return "constant";
+    case NodeKind::kInput:
+      return "input";
+    default:
+      return "intermediate";
+  }
+}
+
+Summary summarize(const Graph& graph) {
+  Summary summary;
+  summary.counts = count(graph);
+
+  const Gamma gamma(graph);
+  summary.highest_gamma = gamma.highest();
+  std::vector<std::size_t> width(gamma.highest() + 1);
+  for (const NodeId node : graph.nodes()) {
+    if (graph.is_op(node)) ++width[gamma[node]];
+  }
+  const auto widest = std::max_element(width.begin(), width.end());
+  summary.widest_level = static_cast<std::uint32_t>(widest - width.begin());
+  summary.widest_count = *widest;
+  summary.longest_lived = longest_lived(graph, gamma);
+
+  const std::vector<Life> lives = find_lives(graph);
+  summary.memory = memory_curve(graph, lives);
+  summary.residents_at_peak = residents_at(graph, lives, summary.memory.peak_position);
+  summary.at_peak = shares(graph, summary);
+  summary.floor = find_floor(graph);
+  summary.implicit_copies = find_implicit_copies(graph).size();
+  for (const NodeId node : graph.nodes()) {
+    if (const auto takes = graph.takes(node)) {
+      summary.known_time += *takes;
+      ++summary.operations_timed;
+    }
+  }
+  return summary;
+}
+
+}  // namespace ebb

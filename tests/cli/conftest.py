@@ -1,0 +1,19 @@
+"""What the command-line tests share: `ebb` runs the tool and gives back what it said."""
+
+import os
+import subprocess
+
+import pytest
+
+
+@pytest.fixture
+def ebb(tmp_path):
+    """Runs the tool in an empty folder: `ebb("show", "-", stdin=text).returncode == 0`."""
+
+    def run(*args, stdin=""):
+        return subprocess.run(
+            [os.environ["EBB_TOOL"], *map(str, args)],
+            input=stdin, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False,
+        )
+
+    return run

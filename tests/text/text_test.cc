@@ -1,0 +1,279 @@
+// Runs the text tests: files of cases, each a graph and what is expected of it.
+//
+//   === title, a claim
+//   --- graph
+//   graph g { ... }
+//   --- expect gamma
+//   h 1
+//
+// `ebb_text_tests FOLDER` makes each case of FOLDER/*.test a GoogleTest case; with --update it
+// writes what came out into the files instead, for review. docs/testing.md lists the sections.
+#include <algorithm>
+#include <cstdio>
+#include <exception>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "ebb/base/file.h"
+#include "ebb/graph/dependence.h"
+#include "ebb/graph/dot.h"
+#include "ebb/graph/parse.h"
+#include "ebb/graph/print.h"
+#include "ebb/graph/verify.h"
+#include "ebb/order/gamma.h"
+#include "ebb/order/liveness.h"
+#include "ebb/report/summary.h"
+
+namespace ebb {
+namespace {
+
+struct Section {
+  std::string name;  // "graph", "expect gamma"
+  std::string body;
+};
+struct Case {
+  std::string title;
+  std::string comment;  // between the title and the first section
+  std::vector<Section> sections;
+};
+struct File {
+  std::string path;
+  std::string preamble;  // comments before the first case
+  std::vector<Case> cases;
+};
+
+File read_cases(const std::string& path) {
+  File file{path, {}, {}};
+  const std::string text = read_file(path).value();
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string line = text.substr(at, end - at);
+    at = end;
+    if (line.starts_with("=== ")) {
+      file.cases.push_back({line.substr(4, line.size() - 5), {}, {}});
+    } else if (file.cases.empty()) {
+      file.preamble += line;
+    } else if (line.starts_with("--- ")) {
+      file.cases.back().sections.push_back({line.substr(4, line.size() - 5), {}});
+    } else if (file.cases.back().sections.empty()) {
+      file.cases.back().comment += line;
+    } else {
+      file.cases.back().sections.back().body += line;
+    }
+  }
+  return file;
+}
+
+std::string written(const File& file) {
+  std::string out = file.preamble;
+  for (const Case& test : file.cases) {
+    out += fmt::format("=== {}\n{}", test.title, test.comment);
+    for (const Section& section : test.sections) {
+      out += fmt::format("--- {}\n{}", section.name, section.body);
+    }
+  }
+  return out;
+}
+
+// "\xff" and "\r" in a section "graph escaped" become the bytes they name; one last line break is
+// dropped, so that a text can end anywhere.
+std::string unescaped(const std::string& body) {
+  std::string out;
+  for (std::size_t i = 0; i + 1 < body.size(); ++i) {
+    if (body.compare(i, 2, "\\x") == 0) {
+      out += static_cast<char>(std::stoi(body.substr(i + 2, 2), nullptr, 16));
+      i += 3;
+    } else {
+      out += body[i];
+    }
+  }
+  return out;
+}
+
+std::string gamma_of(const Graph& graph) {
+  const Gamma gamma(graph);
+  std::string out;
+  for (const NodeId node : graph.order())
+    out += fmt::format("{} {}\n", graph.name(node), gamma[node]);
+  return out;
+}
+
+std::string lifetimes_of(const Graph& graph) {
+  const auto lifetime = lifetimes(graph, Gamma(graph));
+  std::string out;
+  for (const TensorId tensor : graph.tensors()) {
+    out += fmt::format("%{} {}\n", graph.name(tensor), lifetime[tensor.index()]);
+  }
+  return out;
+}
+
+std::string dependence_of(const Graph& graph) {
+  constexpr std::array kReasons = {"read after write", "write after write", "write after read",
+                                   "control"};
+  const Dependence dependence(graph);
+  std::string out;
+  for (const NodeId node : graph.order()) {
+    for (const auto& edge : dependence.before(node)) {
+      out += fmt::format("{} waits for {}: {}\n", graph.name(node), graph.name(edge.node),
+                         kReasons[static_cast<std::size_t>(edge.reason)]);
+    }
+  }
+  return out;
+}
+
+std::string memory_of(const Graph& graph) {
+  const MemoryCurve curve = memory_curve(graph, find_lives(graph));
+  std::string out;
+  for (std::size_t i = 0; i < graph.order().size(); ++i) {
+    out += fmt::format("{} {}", graph.name(graph.order()[i]), to_text(curve.device[i]));
+    if (curve.host_peak.count > 0) out += fmt::format(" host {}", to_text(curve.host[i]));
+    out += '\n';
+  }
+  if (curve.unknown_sizes > 0) out += fmt::format("unknown sizes {}\n", curve.unknown_sizes);
+  return out;
+}
+
+std::string floor_of(const Graph& graph) {
+  const Floor floor = find_floor(graph);
+  return fmt::format("{} {}\n", floor.node.valid() ? graph.name(floor.node) : "none",
+                     to_text(floor.bytes));
+}
+
+std::string implicit_copies_of(const Graph& graph) {
+  std::string out;
+  for (const ImplicitCopy& copy : find_implicit_copies(graph)) {
+    out += fmt::format("{} reads %{}\n", graph.name(copy.reader), graph.name(copy.tensor));
+  }
+  return out;
+}
+
+std::string json_of(const Graph& graph) { return to_json(graph, summarize(graph)); }
+std::string show_of(const Graph& graph) { return to_text(graph, summarize(graph)); }
+
+using Question = std::string (*)(const Graph&);
+const std::map<std::string, Question>& questions() {
+  static const std::map<std::string, Question> kQuestions = {
+      {"expect", [](const Graph& graph) { return print(graph); }},
+      {"expect gamma", gamma_of},
+      {"expect lifetimes", lifetimes_of},
+      {"expect dependence", dependence_of},
+      {"expect memory", memory_of},
+      {"expect floor", floor_of},
+      {"expect implicit copies", implicit_copies_of},
+      {"expect dot", to_dot},
+      {"expect show", show_of},
+      {"expect json", json_of},
+  };
+  return kQuestions;
+}
+
+// What the section should say, given what the graph section says.
+std::string answer(const std::string& text, const std::string& section) {
+  const auto graph = parse_valid(text);
+  if (section == "expect error")
+    return graph ? "no error\n" : graph.error().render("test.ebb") + "\n";
+  if (!graph) return "error: " + graph.error().render("test.ebb") + "\n";
+  const auto question = questions().find(section);
+  return question == questions().end() ? fmt::format("no such section: {}\n", section)
+                                       : question->second(*graph);
+}
+
+// Calls visit(section, what came out) for each expectation of the case.
+void evaluate(Case& test, const std::function<void(Section&, const std::string&)>& visit) {
+  std::string text;
+  for (Section& section : test.sections) {
+    if (section.name == "graph") {
+      text = section.body;
+    } else if (section.name == "graph escaped") {
+      text = unescaped(section.body);
+    } else {
+      visit(section, answer(text, section.name));
+    }
+  }
+}
+
+class TextCase : public testing::Test {
+ public:
+  explicit TextCase(Case test) : test_(std::move(test)) {}
+  void TestBody() override {
+    int expectations = 0;
+    evaluate(test_, [&](const Section& section, const std::string& actual) {
+      EXPECT_EQ(section.body, actual) << "in --- " << section.name;
+      ++expectations;
+    });
+    EXPECT_GT(expectations, 0) << "a case without an expectation";
+    for (const Section& section : test_.sections) {
+      if (section.name == "expect") expect_round_trip(section.body);
+    }
+  }
+
+ private:
+  // What we print reads back as the same, and nothing about it changes.
+  static void expect_round_trip(const std::string& canonical) {
+    const auto graph = parse_valid(canonical);
+    ASSERT_TRUE(graph) << graph.error().render("test.ebb");
+    EXPECT_EQ(print(*graph), canonical);
+  }
+
+  Case test_;
+};
+
+// "late reader gets the copy" -> "late_reader_gets_the_copy", as GoogleTest wants names.
+std::string identifier(const std::string& title) {
+  std::string out = title;
+  std::replace_if(
+      out.begin(), out.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return out;
+}
+
+int run(int argc, char** argv) {
+  testing::InitGoogleTest(&argc, argv);
+  if (argc < 2) {
+    fmt::print(stderr, "usage: ebb_text_tests FOLDER [--update]\n");
+    return 2;
+  }
+  const bool update = argc > 2 && std::string(argv[2]) == "--update";
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(argv[1])) {
+    if (entry.path().extension() == ".test") paths.push_back(entry.path().string());
+  }
+  std::sort(paths.begin(), paths.end());
+  if (paths.empty()) {
+    fmt::print(stderr, "no *.test files in {}\n", argv[1]);
+    return 2;
+  }
+  for (const std::string& path : paths) {
+    File file = read_cases(path);
+    if (update) {
+      for (Case& test : file.cases) {
+        evaluate(test, [](Section& section, const std::string& actual) { section.body = actual; });
+      }
+      if (!write_file(path, written(file))) return 1;
+      continue;
+    }
+    const std::string suite = identifier(std::filesystem::path(path).stem().string());
+    for (const Case& test : file.cases) {
+      testing::RegisterTest(suite.c_str(), identifier(test.title).c_str(), nullptr, nullptr,
+                            path.c_str(), 1, [test]() -> TextCase* { return new TextCase(test); });
+    }
+  }
+  return update ? 0 : RUN_ALL_TESTS();
+}
+
+}  // namespace
+}  // namespace ebb
+
+int main(int argc, char** argv) {
+  try {
+    return ebb::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fputs(error.what(), stderr);
+    return 1;
+  }
+}

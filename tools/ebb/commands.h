@@ -1,0 +1,25 @@
+// The subcommands of `ebb`. Each adds itself to the command line and does its work when chosen;
+// results go to standard output, everything else to standard error.
+#pragma once
+
+#include <functional>
+
+#include <CLI/CLI.hpp>
+
+#include "ebb/base/result.h"
+
+namespace ebb::tool {
+
+// What a subcommand does once its options are read: the exit status, or an error for main to print.
+using Action = std::function<Result<int>()>;
+
+struct Command {
+  CLI::App* app;
+  Action run;
+};
+
+Command add_show(CLI::App& app);
+Command add_verify(CLI::App& app);
+Command add_convert(CLI::App& app);
+
+}  // namespace ebb::tool

@@ -1,0 +1,45 @@
+#include "progress.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+namespace ebb::tool {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+const Clock::time_point kStart = Clock::now();
+
+}  // namespace
+
+Progress::Progress(std::string stage) : stage_(std::move(stage)) {
+  if (::isatty(STDERR_FILENO) == 1) watcher_ = std::thread([this] { watch(); });
+}
+
+Progress::~Progress() {
+  if (!watcher_.joinable()) return;
+  {
+    const std::scoped_lock lock(mutex_);
+    is_over_ = true;
+  }
+  over_.notify_one();
+  watcher_.join();
+}
+
+void Progress::watch() {
+  using std::chrono::seconds;
+  std::unique_lock lock(mutex_);
+  const auto is_over = [this] { return is_over_; };
+  if (over_.wait_until(lock, kStart + seconds(2), is_over)) return;
+  do {
+    const auto elapsed = std::chrono::duration_cast<seconds>(Clock::now() - kStart);
+    fmt::print(stderr, "\rebb: {} … {} s", stage_, elapsed.count());
+    std::fflush(stderr);
+  } while (!over_.wait_for(lock, seconds(1), is_over));
+  fmt::print(stderr, "\r\033[K");
+}
+
+}  // namespace ebb::tool

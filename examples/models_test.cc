@@ -110,6 +110,17 @@ TEST(Models, LateUpdatesFollowTheWholeBackwardPass) {
   }
 }
 
+TEST(Models, KeepTheStridesOfWhatTheySplit) {
+  for (const std::int64_t batch : {1, 2}) {
+    const auto graph =
+        transformer({.layers = 1, .width = 8, .heads = 2, .sequence = 3, .batch = batch});
+    ASSERT_TRUE(graph);
+    const TensorType type = graph->type(graph->find_tensor("h.0.attn.k.turned"));
+    EXPECT_EQ(type.dims, (std::vector<std::int64_t>{batch, 2, 3, 4}));
+    EXPECT_EQ(type.strides, (std::vector<std::int64_t>{72, 4, 24, 1}));
+  }
+}
+
 TEST(Models, TwiceTheLayersAreTwiceTheNodes) {
   const auto expect_twice = [](std::size_t once, std::size_t twice) {
     EXPECT_GT(static_cast<double>(twice), 1.8 * static_cast<double>(once));

@@ -17,20 +17,19 @@ TensorType strided(const TensorType& like, Dims dims, Dims strides) {
 }
 
 // The strides of `dims`, each a part of one dimension of the type, as [6,4] is split into [2,3,4].
-// Parts are matched from the right. Dimensions that do not split come out as row-major.
+// Parts are matched from the right; a part of one element goes with the dimension right of it.
 Dims split_strides(const TensorType& type, const Dims& dims) {
   const Dims whole_strides = strides_of(type);
-  Dims strides = row_major_strides(dims);
-  std::size_t whole = type.dims.size();
+  Dims strides(dims.size());
+  std::size_t whole = type.dims.size() - 1;
   std::int64_t covered = 1;  // elements of the whole dimension that its parts to the right take
   for (std::size_t i = dims.size(); i-- > 0;) {
-    if (whole == 0) return row_major_strides(dims);
-    strides[i] = times(whole_strides[whole - 1], covered);
-    covered = times(covered, dims[i]);
-    if (covered >= type.dims[whole - 1]) {
+    if (covered >= type.dims[whole] && dims[i] != 1 && whole > 0) {
       --whole;
       covered = 1;
     }
+    strides[i] = times(whole_strides[whole], covered);
+    covered = times(covered, dims[i]);
   }
   return strides;
 }

@@ -47,12 +47,6 @@ class OpBuilder {
  public:
   OpBuilder& attr(std::string_view key, const BuilderValue& value);
   OpBuilder& attr(std::string_view key, const std::vector<BuilderValue>& values);
-  OpBuilder& attr(std::string_view key, int value) {
-    return attr(key, BuilderValue(std::int64_t{value}));
-  }
-  OpBuilder& attr(std::string_view key, const char* text) {
-    return attr(key, BuilderValue(std::string(text)));
-  }
   OpBuilder& after(std::initializer_list<NodeId> nodes);
   OpBuilder& after(TensorId result);  // after the node that makes it
   OpBuilder& takes(Duration duration);

@@ -71,6 +71,23 @@ TEST(Builder, KnowsEveryConstruct) {
 )");
 }
 
+TEST(Builder, KeepsTheKindOfEveryAttributeValue) {
+  GraphBuilder b("g");
+  b.op("my::op", {})
+      .attr("int", 3)
+      .attr("long", std::int64_t{1} << 40)
+      .attr("double", 0.9)
+      .attr("bool", true)
+      .attr("text", "words")
+      .attr("list", {1, 2.5, false, "a"})
+      .named("n");
+  const auto graph = b.build();
+  ASSERT_TRUE(graph) << graph.error().message;
+  EXPECT_EQ(
+      print(*graph, graph->find_node("n")),
+      R"(n: my::op() {int = 3, long = 1099511627776, double = 0.9, bool = true, text = "words", list = [1, 2.5, false, "a"]})");
+}
+
 TEST(Builder, TellsOfTheFirstMistakeAtTheEnd) {
   GraphBuilder b("g");
   const TensorId x = b.input("x", f32({4}));

@@ -58,6 +58,12 @@ Graph::Named& GraphEdit::meaning(SymbolId name) {
   return graph_.named_[name.index()];
 }
 
+bool GraphEdit::is_taken(SymbolId name) const {
+  if (name.index() >= graph_.named_.size()) return false;
+  const Graph::Named& named = graph_.named_[name.index()];
+  return named.node.valid() || named.tensor.valid() || named.scalar.valid();
+}
+
 ScopeId GraphEdit::add_scope(Scope::Kind kind, SymbolId name, ScopeId parent) {
   const ScopeId id(next_id(graph_.scopes_));
   graph_.scopes_.push_back(Scope{name, kind, parent});
@@ -77,8 +83,7 @@ NodeId GraphEdit::add_node(NodeKind kind, std::string_view op) {
 
 void GraphEdit::set_label(NodeId node, SymbolId name) {
   record(node).name = name;
-  Graph::Named& named = meaning(name);
-  if (!named.node.valid() && !named.tensor.valid() && !named.scalar.valid()) named.node = node;
+  if (!is_taken(name)) meaning(name).node = node;
 }
 
 TensorId GraphEdit::add_tensor(NodeId node, const Graph::Tensor& tensor) {
@@ -92,8 +97,8 @@ TensorId GraphEdit::add_tensor(NodeId node, const Graph::Tensor& tensor) {
             graph_.name(node));
   ++results.count;
   graph_.tensors_.push_back(tensor);
-  Graph::Named& named = meaning(tensor.name);
-  if (!named.node.valid() && !named.tensor.valid() && !named.scalar.valid()) {
+  if (!is_taken(tensor.name)) {
+    Graph::Named& named = meaning(tensor.name);
     named.tensor = id;
     if (results.count == 1) named.node = node;
   }
@@ -113,24 +118,34 @@ TensorId GraphEdit::add_result(NodeId node, SymbolId name, TypeId type) {
 
 TensorId GraphEdit::add_shared_result(NodeId node, SymbolId name, TypeId type, TensorId of,
                                       Bytes offset) {
-  const StorageId storage = graph_.storage(of);
-  std::uint32_t version = graph_.version(of);
-  bool found = false;
-  for (const Operand& operand : graph_.operands(node)) {
-    if (!operand.tensor.valid() || graph_.storage(operand.tensor) != storage) continue;
-    if (operand.access == Access::kUpdate) {
-      version = graph_.version(operand.tensor) + 1;
-      break;
-    }
-    if (!found) version = graph_.version(operand.tensor);
-    found = true;
-  }
   return add_tensor(node, Graph::Tensor{.name = name,
                                         .type = type,
                                         .producer = node,
-                                        .storage = storage,
+                                        .storage = graph_.storage(of),
                                         .offset = offset,
-                                        .version = version});
+                                        .version = version_made_by(node, of)});
+}
+
+// The operands of a node are looked at once, however many results it has.
+std::uint32_t GraphEdit::version_made_by(NodeId node, TensorId sharing) {
+  if (versions_made_of_ != node) {
+    versions_made_of_ = node;
+    ++round_;
+    versions_made_.resize(graph_.storage_count());
+    for (const Operand& operand : graph_.operands(node)) {
+      if (!operand.tensor.valid()) continue;
+      VersionMade& made = versions_made_[graph_.storage(operand.tensor).index()];
+      const std::uint32_t version = graph_.version(operand.tensor);
+      if (operand.access == Access::kUpdate) {
+        made = {round_, version + 1};
+      } else if (made.round != round_) {
+        made = {round_, version};
+      }
+    }
+  }
+  const std::size_t storage = graph_.storage(sharing).index();
+  const bool known = storage < versions_made_.size() && versions_made_[storage].round == round_;
+  return known ? versions_made_[storage].version : graph_.version(sharing);
 }
 
 ScalarId GraphEdit::add_scalar_result(NodeId node, SymbolId name, DType dtype) {
@@ -138,8 +153,8 @@ ScalarId GraphEdit::add_scalar_result(NodeId node, SymbolId name, DType dtype) {
   graph_.scalars_.push_back(Graph::Scalar{name, dtype, node});
   record(node).scalar_result = id;
   record(node).name = name;
-  Graph::Named& named = meaning(name);
-  if (!named.node.valid() && !named.tensor.valid() && !named.scalar.valid()) {
+  if (!is_taken(name)) {
+    Graph::Named& named = meaning(name);
     named.scalar = id;
     named.node = node;
   }
@@ -166,12 +181,14 @@ void replace(std::vector<T>& pool, Range& range, std::span<const T> items) {
 
 void GraphEdit::set_operands(NodeId node, std::span<const Operand> operands) {
   replace(graph_.operand_pool_, record(node).operands, operands);
+  versions_made_of_ = NodeId();
 }
 
 void GraphEdit::set_operand(NodeId node, std::size_t index, TensorId tensor) {
   const Graph::Range& range = record(node).operands;
   EBB_CHECK(index < range.count, "'{}' has no operand {}", graph_.name(node), index);
   graph_.operand_pool_[range.begin + index].tensor = tensor;
+  versions_made_of_ = NodeId();
 }
 
 void GraphEdit::set_controls(NodeId node, std::span<const NodeId> controls) {

@@ -19,8 +19,20 @@ class GraphEdit {
   void reserve(std::size_t nodes, std::size_t text_bytes);
 
   SymbolId intern(std::string_view text) { return graph_.symbols_.intern(text); }
+  // With hash_bytes(text) known, and perhaps prefetched before.
+  SymbolId intern(std::string_view text, std::uint64_t hash) {
+    return graph_.symbols_.intern(text, hash);
+  }
+  [[nodiscard]] TensorId find_tensor(std::string_view name, std::uint64_t hash) const {
+    const Graph::Named* found = graph_.named(graph_.symbols_.find(name, hash));
+    return found == nullptr ? TensorId() : found->tensor;
+  }
+  void prefetch(std::uint64_t hash) const { graph_.symbols_.prefetch(hash); }
   // Strides that are row-major are dropped, so that equal types have equal ids.
   TypeId intern(const TensorType& type);
+
+  // Whether a node, tensor or scalar has this name.
+  [[nodiscard]] bool is_taken(SymbolId name) const;
 
   ScopeId add_scope(Scope::Kind kind, SymbolId name, ScopeId parent);
 
@@ -57,9 +69,18 @@ class GraphEdit {
  private:
   Graph::Node& record(NodeId node) { return graph_.nodes_[node.index()]; }
   Graph::Named& meaning(SymbolId name);
+  [[nodiscard]] std::uint32_t version_made_by(NodeId node, TensorId sharing);
   TensorId add_tensor(NodeId node, const Graph::Tensor& tensor);
 
   Graph& graph_;
+  // For a node with many results in place: what it makes of each storage among its operands.
+  struct VersionMade {
+    std::uint32_t round = 0;  // of looking at a node's operands
+    std::uint32_t version = 0;
+  };
+  std::vector<VersionMade> versions_made_;  // by storage
+  NodeId versions_made_of_;
+  std::uint32_t round_ = 0;
 };
 
 }  // namespace ebb

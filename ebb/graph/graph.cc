@@ -76,28 +76,23 @@ std::optional<Duration> Graph::takes(NodeId node) const {
 
 std::optional<Bytes> Graph::size(StorageId storage) const { return extent(type(root(storage))); }
 
-const Graph::Named* Graph::named(std::string_view name) const {
-  const SymbolId symbol = symbols_.find(name);
-  return symbol.valid() && symbol.index() < named_.size() ? &named_[symbol.index()] : nullptr;
-}
-
 NodeId Graph::find_node(std::string_view name) const {
-  const Named* found = named(name);
+  const Named* found = named(symbols_.find(name));
   return found == nullptr ? NodeId() : found->node;
 }
 
 TensorId Graph::find_tensor(std::string_view name) const {
-  const Named* found = named(name);
+  const Named* found = named(symbols_.find(name));
   return found == nullptr ? TensorId() : found->tensor;
 }
 
 ScalarId Graph::find_scalar(std::string_view name) const {
-  const Named* found = named(name);
+  const Named* found = named(symbols_.find(name));
   return found == nullptr ? ScalarId() : found->scalar;
 }
 
 ScopeId Graph::find_scope(std::string_view name) const {
-  const Named* found = named(name);
+  const Named* found = named(symbols_.find(name));
   return found == nullptr ? ScopeId() : found->scope;
 }
 

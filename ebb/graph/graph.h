@@ -244,7 +244,9 @@ class Graph {
   static std::span<const T> slice(const std::vector<T>& pool, Range range) {
     return std::span<const T>(pool).subspan(range.begin, range.count);
   }
-  [[nodiscard]] const Named* named(std::string_view name) const;
+  [[nodiscard]] const Named* named(SymbolId symbol) const {
+    return symbol.index() < named_.size() ? &named_[symbol.index()] : nullptr;
+  }
 
   Symbols symbols_;
   SymbolId name_;

@@ -19,8 +19,8 @@ class Symbols {
   // Texts of one graph share a pool that must stay below this.
   static constexpr std::size_t kMaxBytes = 0xFFFFFFFF;
 
-  SymbolId intern(std::string_view text) {
-    const std::uint64_t hash = hash_bytes(text);
+  SymbolId intern(std::string_view text) { return intern(text, hash_bytes(text)); }
+  SymbolId intern(std::string_view text, std::uint64_t hash) {
     const std::uint32_t known = find(hash, text);
     if (known != HashIndex::kNone) return SymbolId(known);
     EBB_CHECK(text.size() <= kMaxBytes - chars_.size(), "a graph's texts exceed 4 GiB");
@@ -32,10 +32,13 @@ class Symbols {
   }
 
   // The id of `text`, or the id of nothing when it was never interned.
-  [[nodiscard]] SymbolId find(std::string_view text) const {
-    const std::uint32_t known = find(hash_bytes(text), text);
+  [[nodiscard]] SymbolId find(std::string_view text) const { return find(text, hash_bytes(text)); }
+  [[nodiscard]] SymbolId find(std::string_view text, std::uint64_t hash) const {
+    const std::uint32_t known = find(hash, text);
     return known == HashIndex::kNone ? SymbolId() : SymbolId(known);
   }
+
+  void prefetch(std::uint64_t hash) const { index_.prefetch(hash); }
 
   // Valid until the next intern.
   [[nodiscard]] std::string_view text(SymbolId id) const {

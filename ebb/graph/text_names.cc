@@ -1,34 +1,15 @@
 #include "ebb/graph/text_names.h"
 
 #include <algorithm>
-#include <cstdint>
 
 namespace ebb {
 namespace {
 
-constexpr std::uint8_t kNameBit = 1;
-constexpr std::uint8_t kOpBit = 2;
-
-constexpr std::array<std::uint8_t, 256> kClasses = [] {
-  std::array<std::uint8_t, 256> classes{};
-  const auto add = [&](std::string_view chars, std::uint8_t bits) {
-    for (const char c : chars) classes[static_cast<unsigned char>(c)] |= bits;
-  };
-  add("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-", kNameBit | kOpBit);
-  add(":", kOpBit);
-  return classes;
-}();
-
-bool all_of(std::string_view text, std::uint8_t bit) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [bit](char c) {
-    return (kClasses[static_cast<unsigned char>(c)] & bit) != 0;
-  });
+bool all_of(std::string_view text, bool (*is_good)(char)) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), is_good);
 }
 
 }  // namespace
-
-bool is_name_char(char c) { return (kClasses[static_cast<unsigned char>(c)] & kNameBit) != 0; }
-bool is_op_char(char c) { return (kClasses[static_cast<unsigned char>(c)] & kOpBit) != 0; }
 
 bool is_line_keyword(std::string_view word) {
   return std::find(kLineKeywords.begin(), kLineKeywords.end(), word) != kLineKeywords.end();
@@ -66,7 +47,7 @@ void append_quoted(std::string& out, std::string_view text) {
 }
 
 void append_name(std::string& out, std::string_view name) {
-  if (all_of(name, kNameBit)) {
+  if (all_of(name, is_name_char)) {
     out += name;
   } else {
     append_quoted(out, name);
@@ -82,7 +63,7 @@ void append_label(std::string& out, std::string_view name) {
 }
 
 void append_op(std::string& out, std::string_view op) {
-  if (all_of(op, kOpBit)) {
+  if (all_of(op, is_op_char)) {
     out += op;
   } else {
     append_quoted(out, op);

@@ -3,15 +3,37 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace ebb {
 
-// Characters of a bare name: letters, digits and _ . / -
-bool is_name_char(char c);
-// Characters of a bare operator: those and ':', as in aten::add.Tensor
-bool is_op_char(char c);
+// Which characters may stand where; a table, because readers look at every character of a text.
+class CharClasses {
+ public:
+  // Of a bare name: letters, digits and _ . / -
+  static constexpr bool is_name(char c) { return (class_of(c) & kName) != 0; }
+  // Of a bare operator: those and ':', as in aten::add.Tensor
+  static constexpr bool is_op(char c) { return (class_of(c) & kOp) != 0; }
+
+ private:
+  static constexpr std::uint8_t kName = 1;
+  static constexpr std::uint8_t kOp = 2;
+  static constexpr std::uint8_t class_of(char c) { return kTable[static_cast<unsigned char>(c)]; }
+  static constexpr std::array<std::uint8_t, 256> kTable = [] {
+    std::array<std::uint8_t, 256> table{};
+    for (const char c : std::string_view("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+                                         "0123456789_./-")) {
+      table[static_cast<unsigned char>(c)] = kName | kOp;
+    }
+    table[':'] = kOp;
+    return table;
+  }();
+};
+
+constexpr bool is_name_char(char c) { return CharClasses::is_name(c); }
+constexpr bool is_op_char(char c) { return CharClasses::is_op(c); }
 
 inline constexpr std::array<std::string_view, 7> kLineKeywords = {
     "input", "param", "const", "scalar", "frame", "branch", "return"};

@@ -25,6 +25,8 @@ struct Violation {
 // defect is not reported as more.
 std::vector<Violation> find_violations(const Graph& graph, std::size_t limit = 10);
 
+std::size_t invariant_count();
+
 // The first violation as an error of kind kRefused.
 Status verify(const Graph& graph);
 

@@ -5,16 +5,35 @@
 namespace ebb {
 namespace {
 
-// The first operand of the node that lies in `storage` and is used as `access`.
-TensorId operand_in(const Graph& graph, NodeId node, StorageId storage, Access access) {
-  for (const Operand& operand : graph.operands(node)) {
-    if (operand.tensor.valid() && operand.access == access &&
-        graph.storage(operand.tensor) == storage) {
-      return operand.tensor;
+// For one node at a time: the operand in a storage, found without walking all operands again. An
+// update goes before a read. (Optimizers update thousands of tensors in one operation.)
+class OperandByStorage {
+ public:
+  explicit OperandByStorage(const Graph& graph) : graph_(graph), entries_(graph.storage_count()) {}
+
+  void look_at(NodeId node) {
+    node_ = node;
+    for (const Operand& operand : graph_.operands(node)) {
+      if (!operand.tensor.valid()) continue;
+      Entry& entry = entries_[graph_.storage(operand.tensor).index()];
+      if (entry.node != node || operand.access == Access::kUpdate) entry = {node, operand};
     }
   }
-  return {};
-}
+  // nullptr when no operand lies in the storage.
+  [[nodiscard]] const Operand* find(StorageId storage) const {
+    const Entry& entry = entries_[storage.index()];
+    return entry.node == node_ ? &entry.operand : nullptr;
+  }
+
+ private:
+  struct Entry {
+    NodeId node;
+    Operand operand;
+  };
+  const Graph& graph_;
+  std::vector<Entry> entries_;
+  NodeId node_;
+};
 
 bool is_root(const Graph& graph, TensorId tensor) {
   return graph.root(graph.storage(tensor)) == tensor;
@@ -23,21 +42,23 @@ bool is_root(const Graph& graph, TensorId tensor) {
 }  // namespace
 
 void check_shared_bytes_come_from_an_operand(const Graph& graph, Findings& findings) {
-  for (const TensorId tensor : graph.tensors()) {
-    if (is_root(graph, tensor)) continue;
-    const NodeId node = graph.producer(tensor);
-    const StorageId storage = graph.storage(tensor);
-    const TensorId root = graph.root(storage);
-    if (graph.is_op(node)) {
-      if (!operand_in(graph, node, storage, Access::kRead).valid() &&
-          !operand_in(graph, node, storage, Access::kUpdate).valid()) {
+  OperandByStorage operands(graph);
+  for (const NodeId node : graph.nodes()) {
+    operands.look_at(node);
+    for (const TensorId tensor : graph.results(node)) {
+      if (is_root(graph, tensor)) continue;
+      const StorageId storage = graph.storage(tensor);
+      const TensorId root = graph.root(storage);
+      if (graph.is_op(node)) {
+        if (operands.find(storage) != nullptr) continue;
         findings.add(node, "%{} shares the bytes of %{}, but '{}' has no operand in them",
                      graph.name(tensor), graph.name(root), graph.name(node));
+      } else if (graph.kind(node) != graph.kind(storage)) {
+        findings.add(node,
+                     "%{} shares the bytes of %{}, but they are not of one kind: '{}' and '{}'",
+                     graph.name(tensor), graph.name(root), print(graph, node),
+                     print(graph, graph.producer(root)));
       }
-    } else if (graph.kind(node) != graph.kind(storage)) {
-      findings.add(node, "%{} shares the bytes of %{}, but they are not of one kind: '{}' and '{}'",
-                   graph.name(tensor), graph.name(root), print(graph, node),
-                   print(graph, graph.producer(root)));
     }
   }
 }
@@ -67,34 +88,36 @@ void check_views_lie_inside_their_storage(const Graph& graph, Findings& findings
 }
 
 void check_updates_make_the_next_version(const Graph& graph, Findings& findings) {
+  std::vector<NodeId> last_maker(graph.storage_count());  // who last made a tensor in the storage
   for (const NodeId node : graph.nodes()) {
+    for (const TensorId result : graph.results(node)) {
+      last_maker[graph.storage(result).index()] = node;
+    }
     for (const Operand& operand : graph.operands(node)) {
       if (operand.access != Access::kUpdate) continue;
       if (!operand.tensor.valid()) {
         findings.add(node, "'{}' updates an absent operand", graph.name(node));
-        continue;
-      }
-      bool makes_next = false;
-      for (const TensorId result : graph.results(node)) {
-        makes_next = makes_next || graph.storage(result) == graph.storage(operand.tensor);
-      }
-      if (!makes_next) {
+      } else if (last_maker[graph.storage(operand.tensor).index()] != node) {
+        const std::string_view name = graph.name(operand.tensor);
         findings.add(node,
                      "'{}' updates %{}, but no result of it is the next version; add one like "
                      "'%{}.1: {} ~ %{}'",
-                     graph.name(node), graph.name(operand.tensor), graph.name(operand.tensor),
-                     to_text(graph.type(operand.tensor)), graph.name(operand.tensor));
+                     graph.name(node), name, name, to_text(graph.type(operand.tensor)), name);
       }
     }
   }
 }
 
 void check_updates_keep_the_type(const Graph& graph, Findings& findings) {
+  OperandByStorage operands(graph);
   for (const NodeId node : graph.nodes()) {
+    operands.look_at(node);
     for (const TensorId result : graph.results(node)) {
       if (is_root(graph, result)) continue;
-      const TensorId updated = operand_in(graph, node, graph.storage(result), Access::kUpdate);
-      if (!updated.valid() || graph.type_id(updated) == graph.type_id(result)) continue;
+      const Operand* operand = operands.find(graph.storage(result));
+      if (operand == nullptr || operand->access != Access::kUpdate) continue;
+      const TensorId updated = operand->tensor;
+      if (graph.type_id(updated) == graph.type_id(result)) continue;
       findings.add(node, "'{}' updates %{}: {}, but makes %{}: {}; an update keeps the type",
                    graph.name(node), graph.name(updated), to_text(graph.type(updated)),
                    graph.name(result), to_text(graph.type(result)));

@@ -32,20 +32,27 @@ Summary::Counts count(const Graph& graph) {
   return counts;
 }
 
-std::vector<Summary::LongLived> longest_lived(const Graph& graph, const Gamma& gamma) {
+// Long-lived and large: what a rewrite would move first.
+std::vector<Summary::LongLived> find_long_lived(const Graph& graph, const Gamma& gamma) {
   constexpr std::size_t kShown = 5;
   const std::vector<std::uint32_t> lifetime = lifetimes(graph, gamma);
   std::vector<Summary::LongLived> all;
   for (const TensorId tensor : graph.tensors()) {
-    // Variables live from step to step, and nothing is to be learnt from scalars' worth of bytes.
-    if (graph.kind(graph.storage(tensor)) != NodeKind::kOp || lifetime[tensor.index()] < 2)
-      continue;
-    all.push_back({tensor, lifetime[tensor.index()]});
+    const auto size = extent(graph.type(tensor));
+    // Variables live from step to step anyway, views are their storage's, and what is read at once
+    // need not be moved.
+    const StorageId storage = graph.storage(tensor);
+    const bool moves = graph.kind(storage) == NodeKind::kOp && graph.root(storage) == tensor;
+    if (!moves || !size || lifetime[tensor.index()] < 2) continue;
+    all.push_back({tensor, lifetime[tensor.index()], *size});
   }
+  const auto weight = [](const Summary::LongLived& item) {
+    return static_cast<double>(item.size.count) * item.lifetime;
+  };
   const std::size_t shown = std::min(kShown, all.size());
   std::partial_sort(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(shown), all.end(),
-                    [](const Summary::LongLived& a, const Summary::LongLived& b) {
-                      if (a.lifetime != b.lifetime) return a.lifetime > b.lifetime;
+                    [&](const Summary::LongLived& a, const Summary::LongLived& b) {
+                      if (weight(a) != weight(b)) return weight(a) > weight(b);
                       return a.tensor < b.tensor;
                     });
   all.resize(shown);
@@ -103,7 +110,7 @@ Summary summarize(const Graph& graph) {
   const auto widest = std::max_element(width.begin(), width.end());
   summary.widest_level = static_cast<std::uint32_t>(widest - width.begin());
   summary.widest_count = *widest;
-  summary.longest_lived = longest_lived(graph, gamma);
+  summary.long_lived = find_long_lived(graph, gamma);
 
   const std::vector<Life> lives = find_lives(graph);
   summary.memory = memory_curve(graph, lives);

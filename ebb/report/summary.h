@@ -38,14 +38,15 @@ struct Summary {
   };
   struct LongLived {
     TensorId tensor;
-    std::uint32_t lifetime = 0;  // levels of γ
+    std::uint32_t lifetime = 0;  // levels of γ from producer to last reader
+    Bytes size;
   };
 
   Counts counts;
   std::uint32_t highest_gamma = 0;
   std::uint32_t widest_level = 0;  // the γ that most operations share
   std::size_t widest_count = 0;
-  std::vector<LongLived> longest_lived;  // intermediates, longest first
+  std::vector<LongLived> long_lived;  // intermediates, largest lifetime × size first
   MemoryCurve memory;
   Shares at_peak;
   std::vector<Resident> residents_at_peak;  // largest first

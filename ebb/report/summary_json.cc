@@ -41,14 +41,13 @@ std::string to_json(const Graph& graph, const Summary& summary) {
                       {"widest_count", summary.widest_count}};
   out["known_seconds"] = static_cast<double>(summary.known_time.count()) / 1e9;
   out["operations_timed"] = summary.operations_timed;
-  Json longest = Json::array();
-  for (const auto& item : summary.longest_lived) {
-    const auto size = extent(graph.type(item.tensor));
-    longest.push_back(Json{{"tensor", graph.name(item.tensor)},
-                           {"lifetime", item.lifetime},
-                           {"bytes", size ? Json(size->count) : Json()}});
+  Json long_lived = Json::array();
+  for (const auto& item : summary.long_lived) {
+    long_lived.push_back(Json{{"tensor", graph.name(item.tensor)},
+                              {"lifetime", item.lifetime},
+                              {"bytes", item.size.count}});
   }
-  out["longest_lived"] = std::move(longest);
+  out["long_lived"] = std::move(long_lived);
   out["peak_bytes"] = memory.peak.count;
   out["peak_node"] = name_or_null(peak_node);
   out["peak_line"] = peak_node.valid() ? Json(memory.peak_position + 1) : Json();

@@ -61,16 +61,30 @@ std::string order_text(const Graph& graph, const Summary& summary) {
                        to_human(summary.known_time), summary.operations_timed,
                        summary.counts.operations);
   }
-  if (!summary.longest_lived.empty()) {
-    out += "  longest-lived intermediates, in levels from producer to last reader:\n";
-    for (const auto& item : summary.longest_lived) {
-      const auto size = extent(graph.type(item.tensor));
-      out +=
-          fmt::format("    {:>5}  {:>10}  %{}: {}\n", item.lifetime, size ? to_human(*size) : "?",
-                      spelled(graph.name(item.tensor)), to_text(graph.type(item.tensor)));
+  if (!summary.long_lived.empty()) {
+    out += "  what waits longest in memory, by size and by levels from producer to last reader:\n";
+    for (const auto& item : summary.long_lived) {
+      out += fmt::format("  {:>10}  {:>5} levels  %{}: {}\n", to_human(item.size), item.lifetime,
+                         spelled(graph.name(item.tensor)), to_text(graph.type(item.tensor)));
     }
   }
   return out;
+}
+
+// The memory at operations only: the declarations that usually stand in front say nothing new.
+std::string curve_text(const Graph& graph, const MemoryCurve& memory) {
+  std::vector<Bytes> values;
+  std::size_t marked = 0;
+  for (std::uint32_t i = 0; i < graph.order().size(); ++i) {
+    if (!graph.is_op(graph.order()[i])) continue;
+    if (i <= memory.peak_position) marked = values.size();
+    values.push_back(memory.device[i]);
+  }
+  if (values.empty()) return {};
+  return draw_curve(
+      values, marked,
+      fmt::format("'{}', operation {} of {}", graph.name(graph.order()[memory.peak_position]),
+                  marked + 1, values.size()));
 }
 
 std::string peak_text(const Graph& graph, const Summary& summary) {
@@ -124,12 +138,9 @@ std::string to_text(const Graph& graph, const Summary& summary) {
   if (graph.order().empty()) return out + notes_text(summary);
 
   const MemoryCurve& memory = summary.memory;
-  const NodeId peak_node = graph.order()[memory.peak_position];
-  out += fmt::format("\nDevice memory from the first line to the last: peak {}\n",
+  out += fmt::format("\nDevice memory from the first operation to the last: peak {}\n",
                      to_human(memory.peak));
-  out += draw_curve(memory.device, memory.peak_position,
-                    fmt::format("'{}', line {} of {}", graph.name(peak_node),
-                                memory.peak_position + 1, graph.order().size()));
+  out += curve_text(graph, memory);
   out += peak_text(graph, summary);
   if (memory.host_peak.count > 0) {
     out += fmt::format("\nHost memory: peak {}\n", to_human(memory.host_peak));

@@ -175,7 +175,7 @@ def test_show_explains_the_example(ebb):
     assert (done.returncode, done.stderr) == (0, "")
     for words in (
         "8 operations, 1 parameter, 1 input, 1 runtime scalar",
-        "Device memory from the first line to the last: peak 2.8 MiB",
+        "Device memory from the first operation to the last: peak 2.8 MiB",
         "At the peak, while 'gw' runs:",
         "Floor: 1.9 MiB, what 'gw' needs by itself",
     ):

@@ -203,11 +203,11 @@ class Generator {
       scalars_.push_back(op.makes_scalar(random_name("s")));
       return;
     }
-    const auto argument = [&]() -> BuilderValue {
-      if (!scalars_.empty() && dice_.one_in(2)) return dice_.pick(scalars_);
-      return 0.5;
-    };
-    OpBuilder op = builder_.scalar_op("scalar::add", {argument(), argument()});
+    std::vector<BuilderValue> arguments = {0.5, 0.5};
+    for (BuilderValue& argument : arguments) {
+      if (!scalars_.empty() && dice_.one_in(2)) argument = dice_.pick(scalars_);
+    }
+    OpBuilder op = builder_.scalar_op("scalar::add", arguments);
     scalars_.push_back(op.makes_scalar(random_name("s"), DType::kF64));
   }
 

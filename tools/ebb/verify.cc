@@ -7,7 +7,6 @@
 
 #include "commands.h"
 #include "ebb/base/file.h"
-#include "ebb/graph/verify_checks.h"
 #include "input.h"
 #include "progress.h"
 
@@ -55,7 +54,7 @@ Result<int> verify(const VerifyOptions& options) {
     text = json_text(*parsed, found);
   } else if (found.empty()) {
     text = fmt::format("{}: valid: {} nodes, all {} invariants hold\n", name,
-                       parsed->graph.node_count(), kInvariants.size());
+                       parsed->graph.node_count(), invariant_count());
     for (const ImplicitCopy& copy : find_implicit_copies(parsed->graph)) {
       fmt::print(stderr,
                  "ebb: {}:{}: note: '{}' reads %{}, which is on the host; it is copied on "

@@ -130,20 +130,26 @@ class Generator {
   void add_something() {
     switch (readable_.empty() ? 0 : dice_.below(9)) {
       case 0:
-        return add_scalar();
+        add_scalar();
+        break;
       case 1:
-        return add_view();
+        add_view();
+        break;
       case 2:
-        return add_update();
+        add_update();
+        break;
       case 3:
-        return add_swap();
+        add_swap();
+        break;
       case 4:
-        return add_clone();
+        add_clone();
+        break;
       case 5:
         builder_.op("my::effect", random_operands()).effect().named(random_name("l"));
-        return;
+        break;
       default:
-        return add_operation();
+        add_operation();
+        break;
     }
   }
 

@@ -29,6 +29,7 @@ class InternalError : public std::logic_error {
 
 }  // namespace ebb
 
+// EBB_CHECK_ON(graph, condition, ...) in graph/print.h also dumps the graph.
 #define EBB_CHECK(condition, ...)                                                            \
   do {                                                                                       \
     if (!(condition)) [[unlikely]] {                                                         \

@@ -132,6 +132,22 @@ TEST(Graph, IsAValue) {
   EXPECT_EQ(copy.workspace(graph->find_node("a")), Bytes{64}) << "ids mean the same in the copy";
 }
 
+TEST(Graph, AMistakeOfOursCarriesTheGraph) {
+  Graph graph = parse_valid("graph g {\n  %a: f32[4] = my::op()\n  return\n}\n").value();
+  GraphEdit edit(graph);
+  try {
+    edit.set_operand(graph.find_node("a"), 3, TensorId(0));
+    FAIL();
+  } catch (const InternalError& error) {
+    EXPECT_NE(std::string(error.what()).find("'a' has no operand 3"), std::string::npos);
+    EXPECT_EQ(error.dump(), print(graph));
+  }
+  const TensorId nothing(99);
+  edit.set_outputs(std::span(&nothing, 1));
+  EXPECT_EQ(dump(graph),
+            "# graph 'g' cannot be printed: the graph returns tensor number 99, of 1\n");
+}
+
 TEST(Graph, FindsByNameWhatIsOfThatKind) {
   const auto graph = parse_valid(
       "graph g {\n  scalar $s: f64\n  %a: f32[4], %b: f32[4] = my::op()\n  l: my::op()\n  "

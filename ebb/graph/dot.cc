@@ -10,7 +10,7 @@ std::string escaped(std::string_view text) {
   std::string out;
   for (const char c : text) {
     if (c == '"' || c == '\\') out += '\\';
-    out += c == '\n' ? ' ' : c;
+    out += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
   }
   return out;
 }

@@ -1,6 +1,7 @@
 #include "ebb/graph/edit.h"
 
 #include "ebb/base/check.h"
+#include "ebb/graph/print.h"
 
 namespace ebb {
 namespace {
@@ -93,8 +94,8 @@ TensorId GraphEdit::add_tensor(NodeId node, const Graph::Tensor& tensor) {
     results.begin = id.index();
     record(node).name = tensor.name;
   }
-  EBB_CHECK(results.begin + results.count == id.index(), "results of '{}' are not added in a row",
-            graph_.name(node));
+  EBB_CHECK_ON(graph_, results.begin + results.count == id.index(),
+               "results of '{}' are not added in a row", graph_.name(node));
   ++results.count;
   graph_.tensors_.push_back(tensor);
   if (!is_taken(tensor.name)) {
@@ -186,7 +187,7 @@ void GraphEdit::set_operands(NodeId node, std::span<const Operand> operands) {
 
 void GraphEdit::set_operand(NodeId node, std::size_t index, TensorId tensor) {
   const Graph::Range& range = record(node).operands;
-  EBB_CHECK(index < range.count, "'{}' has no operand {}", graph_.name(node), index);
+  EBB_CHECK_ON(graph_, index < range.count, "'{}' has no operand {}", graph_.name(node), index);
   graph_.operand_pool_[range.begin + index].tensor = tensor;
   versions_made_of_ = NodeId();
 }
@@ -197,7 +198,8 @@ void GraphEdit::set_controls(NodeId node, std::span<const NodeId> controls) {
 
 void GraphEdit::add_attribute(NodeId node, SymbolId key, bool is_list,
                               std::span<const Value> items) {
-  EBB_CHECK(is_list || items.size() == 1, "attribute '{}' is one value", graph_.text(key));
+  EBB_CHECK_ON(graph_, is_list || items.size() == 1, "attribute '{}' is one value",
+               graph_.text(key));
   Graph::Range item_range;
   replace(graph_.item_pool_, item_range, items);
   Graph::Range& range = record(node).attributes;
@@ -223,10 +225,11 @@ void GraphEdit::set_outputs(std::span<const TensorId> outputs) {
 
 void GraphEdit::set_order(std::vector<NodeId> order) {
   std::vector<bool> seen(graph_.nodes_.size());
-  EBB_CHECK(order.size() == seen.size(), "an order of {} nodes for a graph of {}", order.size(),
-            seen.size());
+  EBB_CHECK_ON(graph_, order.size() == seen.size(), "an order of {} nodes for a graph of {}",
+               order.size(), seen.size());
   for (const NodeId node : order) {
-    EBB_CHECK(node.index() < seen.size() && !seen[node.index()], "no permutation of the nodes");
+    EBB_CHECK_ON(graph_, node.index() < seen.size() && !seen[node.index()],
+                 "no permutation of the nodes");
     seen[node.index()] = true;
   }
   graph_.order_ = std::move(order);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ebb/graph/text_names.h"
+#include "ebb/graph/verify_checks.h"
 
 namespace ebb {
 namespace {
@@ -285,6 +286,14 @@ class Printer {
 std::string print(const Graph& graph) { return Printer(graph).whole(); }
 
 std::string print(const Graph& graph, NodeId node) { return Printer(graph).one(node); }
+
+std::string dump(const Graph& graph) {
+  Findings findings("V01", 1);
+  check_ids_are_in_range(graph, findings);
+  const auto found = findings.take();
+  if (found.empty()) return print(graph);
+  return fmt::format("# graph '{}' cannot be printed: {}\n", graph.name(), found[0].message);
+}
 
 bool is_host_arithmetic(std::string_view op) { return op.starts_with("scalar::"); }
 

@@ -12,27 +12,84 @@ void check_variables_wait_for_nobody(const Graph& graph, Findings& findings) {
   }
 }
 
+namespace {
+
+// Where each scope stands among the others: numbers such that a scope's inside is one interval.
+class ScopeTree {
+ public:
+  explicit ScopeTree(const Graph& graph) : places_(graph.scope_count()) {
+    std::vector<std::vector<ScopeId>> inside(graph.scope_count());
+    std::vector<ScopeId> open;
+    for (const ScopeId scope : graph.scopes()) {
+      const Scope& record = graph[scope];
+      const bool top = !record.parent.valid();
+      Place& place = places_[scope.index()];
+      // Parents stand before their children.
+      place.frame = record.kind == Scope::Kind::kFrame ? scope
+                    : top                              ? ScopeId()
+                                                       : places_[record.parent.index()].frame;
+      if (!top) inside[record.parent.index()].push_back(scope);
+    }
+    std::uint32_t counter = 0;
+    for (const ScopeId scope : graph.scopes()) {
+      if (!graph[scope].parent.valid()) open.push_back(scope);
+      while (!open.empty()) {
+        const ScopeId at = open.back();
+        Place& place = places_[at.index()];
+        if (place.first == kUnnumbered) {
+          place.first = counter++;
+          open.insert(open.end(), inside[at.index()].begin(), inside[at.index()].end());
+        } else {
+          place.last = counter - 1;
+          open.pop_back();
+        }
+      }
+    }
+  }
+
+  // The innermost frame around, or that is, the scope; not valid outside every frame.
+  [[nodiscard]] ScopeId frame(ScopeId scope) const {
+    return scope.valid() ? places_[scope.index()].frame : ScopeId();
+  }
+  // Whether `inner` is `outer` or stands in it; everything stands outside every scope.
+  [[nodiscard]] bool contains(ScopeId outer, ScopeId inner) const {
+    if (!outer.valid() || outer == inner) return true;
+    if (!inner.valid()) return false;
+    const std::uint32_t number = places_[inner.index()].first;
+    return places_[outer.index()].first <= number && number <= places_[outer.index()].last;
+  }
+
+ private:
+  static constexpr std::uint32_t kUnnumbered = 0xFFFFFFFF;
+  struct Place {
+    ScopeId frame;
+    std::uint32_t first = kUnnumbered;
+    std::uint32_t last = 0;
+  };
+  std::vector<Place> places_;
+};
+
+}  // namespace
+
 // An edge may go from a scope to itself or into a branch, however deep: whoever stands further out
 // runs whenever the inner one does. It may not leave a branch, whose side may not run, nor cross
 // the border of a frame, whose inside runs another number of times than its outside.
 void check_control_stays_in_its_scope(const Graph& graph, Findings& findings) {
   if (graph.scope_count() == 0) return;
+  const ScopeTree tree(graph);
   const auto describe = [&](ScopeId scope) {
     if (!scope.valid()) return std::string("outside every scope");
     const char* kind = graph[scope].kind == Scope::Kind::kFrame ? "frame" : "branch";
     return fmt::format("in {} '{}'", kind, graph.name(scope));
   };
   for (const NodeId node : graph.nodes()) {
+    const ScopeId to = graph.scope(node);
     for (const NodeId control : graph.controls(node)) {
       const ScopeId from = graph.scope(control);
-      ScopeId at = graph.scope(node);
-      while (at != from && at.valid() && graph[at].kind == Scope::Kind::kBranch) {
-        at = graph[at].parent;
-      }
-      if (at == from) continue;
+      if (tree.frame(from) == tree.frame(to) && tree.contains(from, to)) continue;
       findings.add(
           node, "'{}' ({}) waits for '{}' ({}); control does not leave a branch or cross a frame",
-          graph.name(node), describe(graph.scope(node)), graph.name(control), describe(from));
+          graph.name(node), describe(to), graph.name(control), describe(from));
     }
   }
 }

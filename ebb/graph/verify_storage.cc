@@ -1,56 +1,77 @@
 // V07 to V11: views, updates and the bytes behind them.
+#include <algorithm>
+
 #include "ebb/graph/print.h"
 #include "ebb/graph/verify_checks.h"
 
 namespace ebb {
 namespace {
 
-// For one node at a time: the operand in a storage, found without walking all operands again. An
-// update goes before a read. (Optimizers update thousands of tensors in one operation.)
-class OperandByStorage {
- public:
-  explicit OperandByStorage(const Graph& graph) : graph_(graph), entries_(graph.storage_count()) {}
+// A tensor among a node's operands or results, by where it lies. Sorted lists of these are searched
+// instead of walking all operands for each result: optimizers update thousands of tensors at once.
+struct Spot {
+  StorageId storage;
+  bool is_read = false;  // of operands: updates come first
+  Bytes offset;
+  TypeId type;
+  TensorId tensor;
 
-  void look_at(NodeId node) {
-    node_ = node;
-    for (const Operand& operand : graph_.operands(node)) {
-      if (!operand.tensor.valid()) continue;
-      Entry& entry = entries_[graph_.storage(operand.tensor).index()];
-      if (entry.node != node || operand.access == Access::kUpdate) entry = {node, operand};
-    }
-  }
-  // nullptr when no operand lies in the storage.
-  [[nodiscard]] const Operand* find(StorageId storage) const {
-    const Entry& entry = entries_[storage.index()];
-    return entry.node == node_ ? &entry.operand : nullptr;
-  }
-
- private:
-  struct Entry {
-    NodeId node;
-    Operand operand;
-  };
-  const Graph& graph_;
-  std::vector<Entry> entries_;
-  NodeId node_;
+  friend auto operator<=>(const Spot&, const Spot&) = default;
 };
+
+std::vector<Spot> operand_spots(const Graph& graph, NodeId node) {
+  std::vector<Spot> spots;
+  for (const Operand& operand : graph.operands(node)) {
+    const TensorId t = operand.tensor;
+    if (!t.valid()) continue;
+    spots.push_back(
+        {graph.storage(t), operand.access == Access::kRead, graph.offset(t), graph.type_id(t), t});
+  }
+  std::sort(spots.begin(), spots.end());
+  return spots;
+}
+
+// What stands before every spot of a storage, or of a place in it, or of a type there.
+Spot first_in(StorageId storage, Bytes offset = {}, TypeId type = TypeId(0)) {
+  return {storage, false, offset, type, TensorId(0)};
+}
+
+// The first spot not before the wanted one, if it `matches`.
+template <class Matches>
+const Spot* find_spot(const std::vector<Spot>& sorted, const Spot& wanted, Matches&& matches) {
+  const auto found = std::lower_bound(sorted.begin(), sorted.end(), wanted);
+  return found != sorted.end() && matches(*found) ? &*found : nullptr;
+}
 
 bool is_root(const Graph& graph, TensorId tensor) {
   return graph.root(graph.storage(tensor)) == tensor;
 }
 
+bool shares_bytes(const Graph& graph, NodeId node) {
+  const auto results = graph.results(node);
+  return std::any_of(results.begin(), results.end(),
+                     [&](TensorId result) { return !is_root(graph, result); });
+}
+
+bool updates_something(const Graph& graph, NodeId node) {
+  const auto operands = graph.operands(node);
+  return std::any_of(operands.begin(), operands.end(),
+                     [](const Operand& operand) { return operand.access == Access::kUpdate; });
+}
+
 }  // namespace
 
 void check_shared_bytes_come_from_an_operand(const Graph& graph, Findings& findings) {
-  OperandByStorage operands(graph);
   for (const NodeId node : graph.nodes()) {
-    operands.look_at(node);
+    if (!shares_bytes(graph, node)) continue;
+    const std::vector<Spot> operands = operand_spots(graph, node);
     for (const TensorId tensor : graph.results(node)) {
       if (is_root(graph, tensor)) continue;
       const StorageId storage = graph.storage(tensor);
       const TensorId root = graph.root(storage);
       if (graph.is_op(node)) {
-        if (operands.find(storage) != nullptr) continue;
+        const auto in_storage = [&](const Spot& spot) { return spot.storage == storage; };
+        if (find_spot(operands, first_in(storage), in_storage) != nullptr) continue;
         findings.add(node, "%{} shares the bytes of %{}, but '{}' has no operand in them",
                      graph.name(tensor), graph.name(root), graph.name(node));
       } else if (graph.kind(node) != graph.kind(storage)) {
@@ -88,39 +109,59 @@ void check_views_lie_inside_their_storage(const Graph& graph, Findings& findings
 }
 
 void check_updates_make_the_next_version(const Graph& graph, Findings& findings) {
-  std::vector<NodeId> last_maker(graph.storage_count());  // who last made a tensor in the storage
   for (const NodeId node : graph.nodes()) {
-    for (const TensorId result : graph.results(node)) {
-      last_maker[graph.storage(result).index()] = node;
+    if (!updates_something(graph, node)) continue;
+    std::vector<Spot> results;
+    for (const TensorId t : graph.results(node)) {
+      results.push_back({graph.storage(t), false, graph.offset(t), graph.type_id(t), t});
     }
+    std::sort(results.begin(), results.end());
     for (const Operand& operand : graph.operands(node)) {
       if (operand.access != Access::kUpdate) continue;
       if (!operand.tensor.valid()) {
         findings.add(node, "'{}' updates an absent operand", graph.name(node));
-      } else if (last_maker[graph.storage(operand.tensor).index()] != node) {
-        const std::string_view name = graph.name(operand.tensor);
-        findings.add(node,
-                     "'{}' updates %{}, but no result of it is the next version; add one like "
-                     "'%{}.1: {} ~ %{}'",
-                     graph.name(node), name, name, to_text(graph.type(operand.tensor)), name);
+        continue;
       }
+      const StorageId storage = graph.storage(operand.tensor);
+      const Bytes offset = graph.offset(operand.tensor);
+      const auto in_place = [&](const Spot& spot) {
+        return spot.storage == storage && spot.offset == offset;
+      };
+      if (find_spot(results, first_in(storage, offset), in_place) != nullptr) continue;
+      const std::string_view name = graph.name(operand.tensor);
+      findings.add(node,
+                   "'{}' updates %{}, but no result of it is the next version; add one like "
+                   "'%{}.1: {} ~ %{}{}'",
+                   graph.name(node), name, name, to_text(graph.type(operand.tensor)),
+                   graph.name(graph.root(storage)),
+                   offset.count == 0 ? "" : " + " + to_text(offset));
     }
   }
 }
 
 void check_updates_keep_the_type(const Graph& graph, Findings& findings) {
-  OperandByStorage operands(graph);
   for (const NodeId node : graph.nodes()) {
-    operands.look_at(node);
+    if (!updates_something(graph, node)) continue;
+    const std::vector<Spot> operands = operand_spots(graph, node);
     for (const TensorId result : graph.results(node)) {
-      if (is_root(graph, result)) continue;
-      const Operand* operand = operands.find(graph.storage(result));
-      if (operand == nullptr || operand->access != Access::kUpdate) continue;
-      const TensorId updated = operand->tensor;
-      if (graph.type_id(updated) == graph.type_id(result)) continue;
-      findings.add(node, "'{}' updates %{}: {}, but makes %{}: {}; an update keeps the type",
-                   graph.name(node), graph.name(updated), to_text(graph.type(updated)),
-                   graph.name(result), to_text(graph.type(result)));
+      const StorageId storage = graph.storage(result);
+      const Bytes offset = graph.offset(result);
+      const TypeId type = graph.type_id(result);
+      const auto is_updated = [&](const Spot& spot) {
+        return spot.storage == storage && !spot.is_read;
+      };
+      const Spot* updated = find_spot(operands, first_in(storage), is_updated);
+      if (updated == nullptr) continue;  // a new storage, or one that is only read
+      const auto is_same = [&](const Spot& spot) {
+        return is_updated(spot) && spot.offset == offset && spot.type == type;
+      };
+      if (find_spot(operands, first_in(storage, offset, type), is_same) != nullptr) continue;
+      findings.add(node,
+                   "'{}' updates %{}: {} at byte {}, but makes %{}: {} at byte {}; an update keeps "
+                   "the type and the place",
+                   graph.name(node), graph.name(updated->tensor),
+                   to_text(graph.type(updated->tensor)), updated->offset.count, graph.name(result),
+                   to_text(graph.type(result)), offset.count);
     }
   }
 }

@@ -48,6 +48,13 @@ void check_ids_are_in_range(const Graph& graph, Findings& findings) {
     }
     if (findings.full()) return;
   }
+  for (const ScopeId scope : graph.scopes()) {
+    const ScopeId parent = graph[scope].parent;
+    if (parent.valid() && parent.index() >= scope.index()) {
+      findings.add(NodeId(), "scope '{}' stands in scope number {}, which is not before it",
+                   graph.name(scope), parent.index());
+    }
+  }
   for (const TensorId output : graph.outputs()) {
     if (!good(output, graph.tensor_count())) {
       findings.add(NodeId(), "the graph returns tensor number {}, of {}", output.index(),

@@ -62,6 +62,12 @@ TEST(Verify, V01AScopeOutOfRange) {
       verdict_after([](Graph& g, GraphEdit& e) { e.set_scope(g.find_node("b"), ScopeId(99)); }),
       "V01: 'b' stands in scope number 99, of 1");
 }
+TEST(Verify, V01AScopeInALaterOne) {
+  EXPECT_EQ(verdict_after([](Graph&, GraphEdit& e) {
+              e.add_scope(Scope::Kind::kBranch, e.intern("b"), ScopeId(1));
+            }),
+            "V01: scope 'b' stands in scope number 1, which is not before it");
+}
 TEST(Verify, V01AScalarOutOfRange) {
   EXPECT_EQ(verdict_after([](Graph& g, GraphEdit& e) {
               const Value value = ScalarId(99);

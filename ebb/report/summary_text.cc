@@ -90,7 +90,8 @@ std::string curve_text(const Graph& graph, const MemoryCurve& memory) {
 std::string peak_text(const Graph& graph, const Summary& summary) {
   const MemoryCurve& memory = summary.memory;
   const NodeId peak_node = graph.order()[memory.peak_position];
-  std::string out = fmt::format("\nAt the peak, while '{}' runs:\n", graph.name(peak_node));
+  std::string out =
+      fmt::format("\nAt the peak, while '{}' runs:\n", spelled(graph.name(peak_node)));
   const auto share = [&](Bytes bytes, std::string_view what) {
     if (bytes.count > 0) out += fmt::format("  {:>10}  {}\n", to_human(bytes), what);
   };
@@ -98,7 +99,8 @@ std::string peak_text(const Graph& graph, const Summary& summary) {
   share(summary.at_peak.constants, "constants");
   share(summary.at_peak.inputs, "inputs");
   share(summary.at_peak.intermediates, "intermediates: activations and gradients");
-  share(summary.at_peak.workspace, fmt::format("workspace of '{}'", graph.name(peak_node)));
+  share(summary.at_peak.workspace,
+        fmt::format("workspace of '{}'", spelled(graph.name(peak_node))));
   const auto& residents = summary.residents_at_peak;
   if (residents.empty()) return out;
   out += "  the largest there:\n";
@@ -149,7 +151,7 @@ std::string to_text(const Graph& graph, const Summary& summary) {
     out += fmt::format(
         "\nFloor: {}, what '{}' needs by itself (inputs, outputs, workspace).\n"
         "  No budget can be smaller, whatever is moved or recomputed.\n",
-        to_human(summary.floor.bytes), graph.name(summary.floor.node));
+        to_human(summary.floor.bytes), spelled(graph.name(summary.floor.node)));
   }
   return out + notes_text(summary);
 }

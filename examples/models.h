@@ -31,7 +31,7 @@ struct MlpOptions {
   Loss loss = Loss::kCrossEntropy;
   bool update_early = false;  // each weight right after its gradient, not all after backward
 };
-Result<Graph> mlp(const MlpOptions& options = {});
+[[nodiscard]] Result<Graph> mlp(const MlpOptions& options = {});
 
 // A residual network of bottleneck blocks with batch norm, trained by SGD with momentum. The
 // defaults are ResNet-50.
@@ -43,7 +43,7 @@ struct ResnetOptions {
   std::int64_t batch = 32;
   bool update_early = false;
 };
-Result<Graph> resnet(const ResnetOptions& options = {});
+[[nodiscard]] Result<Graph> resnet(const ResnetOptions& options = {});
 
 // An encoder and a decoder joined by long skip connections, for segmentation, trained by Adam.
 struct UnetOptions {
@@ -58,7 +58,7 @@ struct UnetOptions {
   bool batch_norm = true;
   bool update_early = false;
 };
-Result<Graph> unet(const UnetOptions& options = {});
+[[nodiscard]] Result<Graph> unet(const UnetOptions& options = {});
 
 // A decoder-only transformer with tied embeddings and dropout, trained by Adam. The defaults are
 // GPT-2 small.
@@ -73,7 +73,7 @@ struct TransformerOptions {
   bool bias = true;      // in linear layers and layer norms
   bool update_early = false;
 };
-Result<Graph> transformer(const TransformerOptions& options = {});
+[[nodiscard]] Result<Graph> transformer(const TransformerOptions& options = {});
 
 // `base`, as deep as makes a graph of about `nodes` nodes, declarations included: within 5 % once
 // that is many times a layer (some 50 to 200 nodes). Stages of the residual network are of about

@@ -85,7 +85,7 @@ TEST(Models, EveryWeightIsUpdated) {
       if (graph->version(tensor) > 0) updated[graph->storage(tensor).index()] = true;
     }
     for (const StorageId storage : graph->storages()) {
-      if (graph->kind(storage) != NodeKind::kParam) continue;
+      if (graph->origin(storage) != NodeKind::kParam) continue;
       EXPECT_TRUE(updated[storage.index()]) << name << ": " << graph->name(graph->root(storage));
     }
   }

@@ -81,6 +81,16 @@ mode_t mode_for(const std::string& path) {
   return 0666U & ~mask;
 }
 
+// Where a path leads, also to where nothing is yet.
+std::filesystem::path behind_links(std::filesystem::path path) {
+  constexpr int kDeepest = 40;  // as the kernel has it
+  std::error_code ignored;
+  for (int i = 0; i < kDeepest && std::filesystem::is_symlink(path, ignored); ++i) {
+    path = path.parent_path() / std::filesystem::read_symlink(path, ignored);
+  }
+  return path;
+}
+
 }  // namespace
 
 Result<std::string> read_file(const std::string& path) {
@@ -100,8 +110,7 @@ Status write_file(const std::string& path, std::string_view content) {
     if (!file.valid()) return fail(system_error("write", path));
     return write_directly(file.get(), path, content);
   }
-  const auto resolved = std::filesystem::canonical(path, ignored);
-  const std::string target = resolved.empty() ? path : resolved.string();
+  const std::string target = behind_links(path).string();
 
   std::string temporary = target + ".XXXXXX";
   FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));

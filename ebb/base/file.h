@@ -8,12 +8,12 @@
 
 namespace ebb {
 
-Result<std::string> read_file(const std::string& path);
+[[nodiscard]] Result<std::string> read_file(const std::string& path);
 
 // Writes under a temporary name beside `path` and renames it, so that readers see the old file or
 // the new one and never half of either; on failure `path` is as it was and nothing is left behind.
 // A link keeps pointing where it did; what is no regular file (a pipe, /dev/null) is written to
 // directly.
-Status write_file(const std::string& path, std::string_view content);
+[[nodiscard]] Status write_file(const std::string& path, std::string_view content);
 
 }  // namespace ebb

@@ -67,6 +67,13 @@ TEST_F(FileTest, PermissionsAndLinksAreKept) {
   EXPECT_EQ(files(), 2U);
 }
 
+TEST_F(FileTest, ALinkToNothingYetIsFollowed) {
+  fs::create_symlink("target", path("link"));
+  ASSERT_TRUE(write_file(path("link"), "new"));
+  EXPECT_TRUE(fs::is_symlink(path("link")));
+  EXPECT_EQ(read_file(path("target")).value(), "new");
+}
+
 TEST_F(FileTest, WhatIsNoRegularFileIsWrittenDirectly) {
   EXPECT_TRUE(write_file("/dev/null", "x"));
 }

@@ -18,18 +18,24 @@ std::size_t distance(std::string_view a, std::string_view b, std::size_t limit) 
   Row before{};  // the row before the last
   Row last{};
   Row row{};
+  std::size_t least_before = 0;
   std::iota(row.begin(), row.end(), 0U);
   for (std::size_t i = 1; i <= a.size(); ++i) {
     before = last;
     last = row;
     row[0] = i;
+    std::size_t least = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
       row[j] =
           std::min({last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1), last[j] + 1, row[j - 1] + 1});
       if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1]) {
         row[j] = std::min(row[j], before[j - 2] + 1);
       }
+      least = std::min(least, row[j]);
     }
+    // Of two rows in a row, no later one is smaller.
+    if (least >= limit && least_before >= limit) return limit;
+    least_before = least;
   }
   return std::min(row[b.size()], limit);
 }

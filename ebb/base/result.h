@@ -1,6 +1,6 @@
 // Two roads for what goes wrong. This file is the first: bad input and missing resources are
-// values, `Result<T>`, which the caller must look at. Our own bugs take the other road, the
-// exception in check.h.
+// values, `Result<T>`, and functions that return one are [[nodiscard]]. Our own bugs take the other
+// road, the exception in check.h.
 #pragma once
 
 #include <string>
@@ -24,7 +24,7 @@ struct Place {
   int column = 0;
 };
 
-struct [[nodiscard]] Error {
+struct Error {
   ErrorKind kind = ErrorKind::kBadInput;
   std::string code;     // "P12": the entry in docs/errors.md; empty when there is none
   std::string message;  // one line: what is wrong, who is involved, what to do

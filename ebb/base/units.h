@@ -40,11 +40,11 @@ struct Bandwidth {
 
 // "512B", "1.5GiB" (powers of 1024), "16GB" (powers of 1000). A unit is required; fractions of a
 // byte are dropped.
-Result<Bytes> parse_bytes(std::string_view text);
+[[nodiscard]] Result<Bytes> parse_bytes(std::string_view text);
 // "250ns", "40us", "1.5ms", "2s". Fractions of a nanosecond are dropped.
-Result<Duration> parse_duration(std::string_view text);
+[[nodiscard]] Result<Duration> parse_duration(std::string_view text);
 // "55.1GB/s", "12GiB/s".
-Result<Bandwidth> parse_bandwidth(std::string_view text);
+[[nodiscard]] Result<Bandwidth> parse_bandwidth(std::string_view text);
 
 std::string to_text(Bytes bytes);
 std::string to_text(Duration duration);

@@ -41,6 +41,17 @@ bool GraphBuilder::knows(TensorId tensor) {
   return known;
 }
 
+bool GraphBuilder::may_add_result(NodeId node) {
+  const auto results = graph_.results(node);
+  const bool in_a_row =
+      results.empty() || results[results.size() - 1].index() + 1 == graph_.tensor_count();
+  if (!in_a_row) {
+    remember(fmt::format("'{}' makes a further result after another operation made its own",
+                         graph_.name(node)));
+  }
+  return in_a_row;
+}
+
 SymbolId GraphBuilder::name_for(std::string_view name) {
   if (graph_.find_node(name).valid() || graph_.find_tensor(name).valid()) {
     remember(fmt::format("'{}' is defined twice", name));
@@ -86,15 +97,22 @@ TensorId GraphBuilder::constant(std::string_view name, const TensorType& type) {
   return declare(NodeKind::kConst, name, type);
 }
 
+TensorId GraphBuilder::param_view(std::string_view name, const TensorType& type, TensorId of,
+                                  Bytes offset) {
+  if (!knows(of)) return {};
+  return edit_.add_shared_result(edit_.add_node(NodeKind::kParam), name_for(name),
+                                 type_for(name, type), of, offset);
+}
+
 ScalarId GraphBuilder::scalar(std::string_view name, DType dtype) {
   return edit_.add_scalar_result(edit_.add_node(NodeKind::kScalar), name_for(name), dtype);
 }
 
 ScopeId GraphBuilder::frame(std::string_view name, ScopeId parent) {
-  return edit_.add_scope(Scope::Kind::kFrame, edit_.intern(name), parent);
+  return edit_.add_scope(ScopeKind::kFrame, edit_.intern(name), parent);
 }
 ScopeId GraphBuilder::branch(std::string_view name, ScopeId parent) {
-  return edit_.add_scope(Scope::Kind::kBranch, edit_.intern(name), parent);
+  return edit_.add_scope(ScopeKind::kBranch, edit_.intern(name), parent);
 }
 
 OpBuilder GraphBuilder::op(std::string_view op, std::initializer_list<BuilderOperand> operands) {
@@ -145,20 +163,18 @@ OpBuilder& OpBuilder::attr(std::string_view key, const std::vector<BuilderValue>
   return *this;
 }
 
-OpBuilder& OpBuilder::after(std::initializer_list<NodeId> nodes) {
-  const auto old = builder_.graph_.controls(node_);
-  std::vector<NodeId> controls(old.begin(), old.end());
-  controls.insert(controls.end(), nodes.begin(), nodes.end());
-  builder_.edit_.set_controls(node_, controls);
+OpBuilder& OpBuilder::after(NodeId node) {
+  builder_.edit_.add_control(node_, node);
   return *this;
 }
 
 OpBuilder& OpBuilder::after(TensorId result) {
   if (!builder_.knows(result)) return *this;
-  return after({builder_.graph_.producer(result)});
+  return after(builder_.graph_.producer(result));
 }
 
 OpBuilder& OpBuilder::takes(Duration duration) {
+  if (duration < Duration::zero()) builder_.remember("an operation takes less than no time");
   builder_.edit_.set_takes(node_, duration);
   return *this;
 }
@@ -188,21 +204,29 @@ OpBuilder& OpBuilder::clone_of(NodeId original) {
 }
 
 TensorId OpBuilder::makes(std::string_view name, const TensorType& type) {
+  if (!builder_.may_add_result(node_)) return {};
   return builder_.edit_.add_result(node_, builder_.name_for(name), builder_.type_for(name, type));
 }
 
 TensorId OpBuilder::makes_view(std::string_view name, const TensorType& type, TensorId of,
                                Bytes offset) {
-  if (!builder_.knows(of)) return makes(name, type);
+  if (!builder_.may_add_result(node_) || !builder_.knows(of)) return {};
   return builder_.edit_.add_shared_result(node_, builder_.name_for(name),
                                           builder_.type_for(name, type), of, offset);
 }
 
 TensorId OpBuilder::makes_next(std::string_view name, TensorId updated) {
-  if (!builder_.knows(updated)) return makes(name, TensorType{});
+  if (!builder_.may_add_result(node_) || !builder_.knows(updated)) return {};
   const Graph& graph = builder_.graph_;
-  return builder_.edit_.add_shared_result(node_, builder_.name_for(name), graph.type_id(updated),
-                                          updated, graph.offset(updated));
+  const TensorId next = builder_.edit_.add_shared_result(
+      node_, builder_.name_for(name), graph.type_id(updated), updated, graph.offset(updated));
+  if (graph.version(next) != graph.version(updated) + 1) {
+    builder_.remember(
+        fmt::format("%{} is to be the next version of %{}, which its operation does "
+                    "not update; say update(...)",
+                    name, graph.name(updated)));
+  }
+  return next;
 }
 
 ScalarId OpBuilder::makes_scalar(std::string_view name, DType dtype) {

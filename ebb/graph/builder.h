@@ -47,7 +47,7 @@ class OpBuilder {
  public:
   OpBuilder& attr(std::string_view key, const BuilderValue& value);
   OpBuilder& attr(std::string_view key, const std::vector<BuilderValue>& values);
-  OpBuilder& after(std::initializer_list<NodeId> nodes);
+  OpBuilder& after(NodeId node);
   OpBuilder& after(TensorId result);  // after the node that makes it
   OpBuilder& takes(Duration duration);
   OpBuilder& workspace(Bytes bytes);
@@ -77,10 +77,15 @@ class OpBuilder {
 class GraphBuilder {
  public:
   explicit GraphBuilder(std::string_view name);
+  GraphBuilder(const GraphBuilder&) = delete;  // operations in the making point here
+  GraphBuilder& operator=(const GraphBuilder&) = delete;
 
   TensorId input(std::string_view name, const TensorType& type);
   TensorId param(std::string_view name, const TensorType& type);
   TensorId constant(std::string_view name, const TensorType& type);
+  // A parameter in the bytes of another one, `offset` bytes from the start of its storage.
+  TensorId param_view(std::string_view name, const TensorType& type, TensorId of,
+                      Bytes offset = {});
   ScalarId scalar(std::string_view name, DType dtype = DType::kF64);
   ScopeId frame(std::string_view name, ScopeId parent = {});
   ScopeId branch(std::string_view name, ScopeId parent = {});
@@ -95,12 +100,13 @@ class GraphBuilder {
   // What has been built so far.
   [[nodiscard]] const Graph& graph() const { return graph_; }
   // The finished graph, verified; the builder is empty afterwards.
-  Result<Graph> build();
+  [[nodiscard]] Result<Graph> build();
 
  private:
   friend class OpBuilder;
 
-  bool knows(TensorId tensor);  // or remembers that it does not
+  bool knows(TensorId tensor);       // or remembers that it does not
+  bool may_add_result(NodeId node);  // likewise
   TensorId declare(NodeKind kind, std::string_view name, const TensorType& type);
   SymbolId name_for(std::string_view name);
   TypeId type_for(std::string_view name, const TensorType& type);

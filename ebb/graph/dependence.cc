@@ -50,6 +50,11 @@ std::vector<FullEdge> collect_edges(const Graph& graph) {
     graph.for_each_scalar_read(
         node, [&](ScalarId scalar) { wait_for(graph.producer(scalar), Reason::kReadAfterWrite); });
     for (const NodeId control : graph.controls(node)) wait_for(control, Reason::kControl);
+    if (graph.is_op(node)) continue;
+    for (const TensorId result : graph.results(node)) {
+      const TensorId root = graph.root(graph.storage(result));
+      if (root != result) wait_for(graph.producer(root), Reason::kReadAfterWrite);
+    }
   }
   EBB_CHECK(edges.size() < 0xFFFFFFFF, "a graph has more than 2^32-2 dependences");
   return edges;

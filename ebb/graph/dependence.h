@@ -4,7 +4,8 @@
 //   read after write    the producers of the tensors and scalars it reads,
 //   write after write   the producer of the version it updates,
 //   write after read    everybody who reads the version it updates,
-//   control             the nodes its `after` clause names.
+//   control             the nodes its `after` clause names;
+// and a declaration in the bytes of another one waits for that.
 // Which version of a storage a tensor is was settled when it was made, so the order of lines plays
 // no part here. Building takes O(nodes + edges) time and memory. Frameworks' effects on resource
 // handles are not ordered by this, only by control edges, as in those frameworks.

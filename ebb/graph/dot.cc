@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "ebb/graph/ebb_ops.h"
+
 namespace ebb {
 namespace {
 
@@ -17,7 +19,7 @@ std::string escaped(std::string_view text) {
 
 std::string_view style(const Graph& graph, NodeId node) {
   const std::string_view op = graph.op(node);
-  if (op == "ebb::swap_out" || op == "ebb::swap_in") {
+  if (op == kSwapOut || op == kSwapIn) {
     return "shape=box, style=\"rounded,filled\", fillcolor=\"#cfe8ff\"";
   }
   if (graph.clone_of(node).valid()) return "shape=box, style=\"rounded,dashed\"";

@@ -1,7 +1,8 @@
 #include "ebb/graph/edit.h"
 
 #include "ebb/base/check.h"
-#include "ebb/graph/print.h"
+#include "ebb/graph/graph_check.h"
+#include "ebb/graph/versions.h"
 
 namespace ebb {
 namespace {
@@ -65,9 +66,9 @@ bool GraphEdit::is_taken(SymbolId name) const {
   return named.node.valid() || named.tensor.valid() || named.scalar.valid();
 }
 
-ScopeId GraphEdit::add_scope(Scope::Kind kind, SymbolId name, ScopeId parent) {
+ScopeId GraphEdit::add_scope(ScopeKind kind, SymbolId name, ScopeId parent) {
   const ScopeId id(next_id(graph_.scopes_));
-  graph_.scopes_.push_back(Scope{name, kind, parent});
+  graph_.scopes_.push_back({name, kind, parent});
   Graph::Named& named = meaning(name);
   if (!named.scope.valid()) named.scope = id;
   return id;
@@ -178,6 +179,20 @@ void replace(std::vector<T>& pool, Range& range, std::span<const T> items) {
   range.count = static_cast<std::uint32_t>(items.size());
 }
 
+// Adds one item: in place when the range is the last in its pool, moving it there when it is not.
+template <class Range, class T>
+void append(std::vector<T>& pool, Range& range, const T& item) {
+  if (range.begin + range.count != pool.size()) {
+    const std::vector<T> items(pool.begin() + range.begin,
+                               pool.begin() + range.begin + range.count);
+    range.begin = static_cast<std::uint32_t>(pool.size());
+    pool.insert(pool.end(), items.begin(), items.end());
+  }
+  EBB_CHECK(pool.size() < 0xFFFFFFFF, "a graph has more than 2^32-2 edges");
+  pool.push_back(item);
+  ++range.count;
+}
+
 }  // namespace
 
 void GraphEdit::set_operands(NodeId node, std::span<const Operand> operands) {
@@ -196,27 +211,27 @@ void GraphEdit::set_controls(NodeId node, std::span<const NodeId> controls) {
   replace(graph_.control_pool_, record(node).controls, controls);
 }
 
+void GraphEdit::add_control(NodeId node, NodeId control) {
+  append(graph_.control_pool_, record(node).controls, control);
+}
+
 void GraphEdit::add_attribute(NodeId node, SymbolId key, bool is_list,
                               std::span<const Value> items) {
   EBB_CHECK_ON(graph_, is_list || items.size() == 1, "attribute '{}' is one value",
                graph_.text(key));
   Graph::Range item_range;
   replace(graph_.item_pool_, item_range, items);
-  Graph::Range& range = record(node).attributes;
-  auto& pool = graph_.attribute_pool_;
-  if (range.count == 0) range.begin = static_cast<std::uint32_t>(pool.size());
-  if (range.begin + range.count != pool.size()) {
-    // Others came after: move this node's to the end.
-    const auto begin = static_cast<std::uint32_t>(pool.size());
-    for (std::uint32_t i = 0; i < range.count; ++i) pool.push_back(pool[range.begin + i]);
-    range.begin = begin;
-  }
-  pool.push_back(Attribute{key, is_list, item_range.begin, item_range.count});
-  ++range.count;
+  append(graph_.attribute_pool_, record(node).attributes,
+         Attribute{key, is_list, item_range.begin, item_range.count});
 }
 
 void GraphEdit::set_scalar_arguments(NodeId node, std::span<const Value> arguments) {
   replace(graph_.item_pool_, record(node).scalar_arguments, arguments);
+}
+
+void GraphEdit::renumber_versions() {
+  const std::vector<std::uint32_t> versions = derive_versions(graph_);
+  for (std::size_t i = 0; i < versions.size(); ++i) graph_.tensors_[i].version = versions[i];
 }
 
 void GraphEdit::set_outputs(std::span<const TensorId> outputs) {

@@ -1,6 +1,6 @@
-// The raw door for changing a graph. It keeps ids in range and nothing more: who goes through it
-// answers for the invariants and has the verifier check them. The parser, the builder and the
-// rewriter are its users; everybody else wants one of those.
+// The raw door for changing a graph. It takes what it is given: who goes through it answers for the
+// invariants, ids in range included, and has the verifier check them. The parser, the builder and
+// the rewriter are its users; everybody else wants one of those.
 #pragma once
 
 #include <span>
@@ -34,7 +34,7 @@ class GraphEdit {
   // Whether a node, tensor or scalar has this name.
   [[nodiscard]] bool is_taken(SymbolId name) const;
 
-  ScopeId add_scope(Scope::Kind kind, SymbolId name, ScopeId parent);
+  ScopeId add_scope(ScopeKind kind, SymbolId name, ScopeId parent);
 
   // A new node at the end of the line order, without a name.
   NodeId add_node(NodeKind kind, std::string_view op = {});
@@ -52,6 +52,7 @@ class GraphEdit {
   void set_operands(NodeId node, std::span<const Operand> operands);
   void set_operand(NodeId node, std::size_t index, TensorId tensor);
   void set_controls(NodeId node, std::span<const NodeId> controls);
+  void add_control(NodeId node, NodeId control);
   void add_attribute(NodeId node, SymbolId key, bool is_list, std::span<const Value> items);
   void set_scalar_arguments(NodeId node, std::span<const Value> arguments);
   void set_device(NodeId node, std::string_view device) { record(node).device = intern(device); }
@@ -63,6 +64,8 @@ class GraphEdit {
 
   void set_type(TensorId tensor, TypeId type) { graph_.tensors_[tensor.index()].type = type; }
   void set_outputs(std::span<const TensorId> outputs);
+  // Sets every tensor's version to what its maker's operands say (versions.h), after rewiring.
+  void renumber_versions();
   // Must be a permutation of the nodes.
   void set_order(std::vector<NodeId> order);
 

@@ -1,7 +1,10 @@
 #include "ebb/graph/graph.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
+
+#include "ebb/graph/ebb_ops.h"
 
 namespace ebb {
 namespace {
@@ -35,6 +38,20 @@ IdRange<ScopeId> Graph::scopes() const { return all<ScopeId>(scopes_); }
 
 std::span<const Operand> Graph::operands(NodeId node) const {
   return slice(operand_pool_, nodes_[node.index()].operands);
+}
+
+bool Graph::updates_something(NodeId node) const {
+  return std::any_of(operands(node).begin(), operands(node).end(),
+                     [](const Operand& operand) { return operand.access == Access::kUpdate; });
+}
+
+bool Graph::runs_on_host(NodeId node) const {
+  if (!is_op(node) || op(node) == kSwapOut || op(node) == kSwapIn) return false;
+  if (scalar_result(node).valid()) return true;
+  const auto made = results(node);
+  return !made.empty() && std::all_of(made.begin(), made.end(), [this](TensorId result) {
+    return type(result).residence == Residence::kHost;
+  });
 }
 
 IdRange<TensorId> Graph::results(NodeId node) const {

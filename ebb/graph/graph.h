@@ -10,8 +10,8 @@
 //     for (const Operand& operand : graph.operands(node))
 //       if (operand.tensor.valid()) use(graph.name(operand.tensor), graph.type(operand.tensor));
 //
-// What a graph may hold is wider than what is right: ids are in range by construction, everything
-// else is the verifier's business (verify.h).
+// What a graph may hold is wider than what is right: that is the verifier's business (verify.h).
+// Accessors take ids of this graph and check nothing; builds for development check ranges.
 #pragma once
 
 #include <optional>
@@ -84,12 +84,7 @@ struct Attribute {
 };
 
 // Where control flow puts a node: the body of a loop, or one side of a conditional.
-struct Scope {
-  enum class Kind : std::uint8_t { kFrame, kBranch };
-  SymbolId name;
-  Kind kind = Kind::kFrame;
-  ScopeId parent;  // not valid: stands at the top
-};
+enum class ScopeKind : std::uint8_t { kFrame, kBranch };
 
 class Graph {
  public:
@@ -103,6 +98,7 @@ class Graph {
   [[nodiscard]] std::size_t storage_count() const { return storages_.size(); }
   [[nodiscard]] std::size_t scalar_count() const { return scalars_.size(); }
   [[nodiscard]] std::size_t scope_count() const { return scopes_.size(); }
+  [[nodiscard]] std::size_t type_count() const { return types_.size(); }
   [[nodiscard]] IdRange<NodeId> nodes() const;
   [[nodiscard]] IdRange<TensorId> tensors() const;
   [[nodiscard]] IdRange<StorageId> storages() const;
@@ -121,6 +117,7 @@ class Graph {
   // "aten::add.Tensor"; empty for parameterized operations.
   [[nodiscard]] std::string_view op(NodeId node) const { return text(nodes_[node.index()].op); }
   [[nodiscard]] std::span<const Operand> operands(NodeId node) const;
+  [[nodiscard]] bool updates_something(NodeId node) const;
   [[nodiscard]] IdRange<TensorId> results(NodeId node) const;
   [[nodiscard]] ScalarId scalar_result(NodeId node) const;  // not valid unless it makes a scalar
   [[nodiscard]] std::span<const NodeId> controls(NodeId node) const;
@@ -141,6 +138,9 @@ class Graph {
     visit_all(scalar_arguments(node));
   }
   [[nodiscard]] std::string_view device(NodeId node) const;  // empty: the default accelerator
+  // Whether it is the host that computes: what makes host tensors only, or a scalar. The copies of
+  // rewriting are neither side's.
+  [[nodiscard]] bool runs_on_host(NodeId node) const;
   [[nodiscard]] Effect effect(NodeId node) const { return nodes_[node.index()].effect; }
   [[nodiscard]] Bytes workspace(NodeId node) const { return nodes_[node.index()].workspace; }
   [[nodiscard]] std::optional<Duration> takes(NodeId node) const;
@@ -167,8 +167,10 @@ class Graph {
     return type(root(storage)).residence;
   }
   // Which kind of node brought the bytes into being. kParam: these are a variable's.
-  [[nodiscard]] NodeKind kind(StorageId storage) const { return kind(producer(root(storage))); }
-  [[nodiscard]] bool is_variable(TensorId t) const { return kind(storage(t)) == NodeKind::kParam; }
+  [[nodiscard]] NodeKind origin(StorageId storage) const { return kind(producer(root(storage))); }
+  [[nodiscard]] bool is_variable(TensorId t) const {
+    return origin(storage(t)) == NodeKind::kParam;
+  }
 
   // Scalars.
   [[nodiscard]] std::string_view name(ScalarId s) const { return text(scalars_[s.index()].name); }
@@ -176,7 +178,9 @@ class Graph {
   [[nodiscard]] NodeId producer(ScalarId s) const { return scalars_[s.index()].producer; }
 
   [[nodiscard]] std::string_view name(ScopeId s) const { return text(scopes_[s.index()].name); }
-  [[nodiscard]] const Scope& operator[](ScopeId s) const { return scopes_[s.index()]; }
+  [[nodiscard]] ScopeKind kind(ScopeId s) const { return scopes_[s.index()].kind; }
+  // The scope it stands in; not valid when it stands in none.
+  [[nodiscard]] ScopeId parent(ScopeId s) const { return scopes_[s.index()].parent; }
 
   // By name. One name stands for one thing in a graph, whatever its sigil; the answer is an id of
   // nothing when there is no such thing or it is of another kind.
@@ -230,6 +234,11 @@ class Graph {
     SymbolId name;
     DType dtype = DType::kF64;
     NodeId producer;
+  };
+  struct Scope {
+    SymbolId name;
+    ScopeKind kind = ScopeKind::kFrame;
+    ScopeId parent;
   };
   // What a name stands for. A tensor that is its node's first result names the node as well.
   struct Named {

@@ -39,7 +39,8 @@ bool Parser::parse_file() {
   if (!cursor_.take_name(graph_name, "the graph's name")) return false;
   parsed_.graph = Graph(graph_name);
   const auto lines = static_cast<std::size_t>(std::count(text_.begin(), text_.end(), '\n'));
-  edit_.reserve(lines + lines / 8, text_.size() / 4);
+  const std::size_t nodes = std::min(lines, text_.size() / 24);  // blank lines are no nodes
+  edit_.reserve(nodes + nodes / 8, text_.size() / 4);
   if (!cursor_.expect('{') || !cursor_.expect_line_end()) return false;
   bool returned = false;
   while (true) {
@@ -96,8 +97,8 @@ bool Parser::parse_word_line(bool& returned) {
     if (word == "param") return parse_declaration(NodeKind::kParam);
     if (word == "const") return parse_declaration(NodeKind::kConst);
     if (word == "scalar") return parse_scalar_declaration();
-    if (word == "frame") return parse_scope(Scope::Kind::kFrame);
-    if (word == "branch") return parse_scope(Scope::Kind::kBranch);
+    if (word == "frame") return parse_scope(ScopeKind::kFrame);
+    if (word == "branch") return parse_scope(ScopeKind::kBranch);
     if (word == "return") {
       returned = true;
       return parse_return();
@@ -130,7 +131,7 @@ bool Parser::parse_return() {
   return cursor_.expect_line_end();
 }
 
-bool Parser::parse_scope(Scope::Kind kind) {
+bool Parser::parse_scope(ScopeKind kind) {
   const char* at = cursor_.position();
   std::string_view name;
   if (!cursor_.take_name(name, "the scope's name")) return false;

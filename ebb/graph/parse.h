@@ -20,9 +20,9 @@ struct ParsedGraph {
 
 // What the text says. Names are unique and known and lines stand in dependence order, except that a
 // reader may stand after the update of what it reads: that and the rest is for verify().
-Result<ParsedGraph> parse(std::string_view text);
+[[nodiscard]] Result<ParsedGraph> parse(std::string_view text);
 
 // Parses and verifies: a graph that everything else may rely on.
-Result<Graph> parse_valid(std::string_view text);
+[[nodiscard]] Result<Graph> parse_valid(std::string_view text);
 
 }  // namespace ebb

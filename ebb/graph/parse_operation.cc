@@ -5,7 +5,7 @@
 
 #include "ebb/graph/parse_literal.h"
 #include "ebb/graph/parser.h"
-#include "ebb/graph/print.h"
+#include "ebb/graph/scalar_op.h"
 
 namespace ebb {
 

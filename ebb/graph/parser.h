@@ -20,6 +20,8 @@ namespace ebb {
 class Parser {
  public:
   explicit Parser(std::string_view text) : text_(text), cursor_(text), edit_(parsed_.graph) {}
+  Parser(const Parser&) = delete;
+  Parser& operator=(const Parser&) = delete;
 
   Result<ParsedGraph> run();
 
@@ -53,7 +55,7 @@ class Parser {
   bool parse_line(bool& returned);
   bool parse_word_line(bool& returned);
   bool parse_return();
-  bool parse_scope(Scope::Kind kind);
+  bool parse_scope(ScopeKind kind);
   bool parse_scope_ref(ScopeId& scope);
   bool parse_declaration(NodeKind kind);
   bool parse_scalar_declaration();

@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "ebb/graph/scalar_op.h"
 #include "ebb/graph/text_names.h"
-#include "ebb/graph/verify_checks.h"
 
 namespace ebb {
 namespace {
@@ -53,13 +53,12 @@ class Printer {
     append_name(out_, graph_.name(tensor));
   }
 
-  void print_scope(ScopeId id) {
-    const Scope& scope = graph_[id];
-    out_ += scope.kind == Scope::Kind::kFrame ? "  frame " : "  branch ";
-    append_name(out_, graph_.name(id));
-    if (scope.parent.valid()) {
+  void print_scope(ScopeId scope) {
+    out_ += graph_.kind(scope) == ScopeKind::kFrame ? "  frame " : "  branch ";
+    append_name(out_, graph_.name(scope));
+    if (const ScopeId parent = graph_.parent(scope); parent.valid()) {
       out_ += " in ";
-      append_name(out_, graph_.name(scope.parent));
+      append_name(out_, graph_.name(parent));
     }
     out_ += '\n';
   }
@@ -111,7 +110,7 @@ class Printer {
   void print_result(TensorId result) {
     print_ref(result);
     out_ += ": ";
-    print_type(graph_.type(result));
+    append_type(out_, graph_.type(result));
     const TensorId root = graph_.root(graph_.storage(result));
     if (root == result) return;
     out_ += " ~ ";
@@ -120,31 +119,6 @@ class Printer {
       out_ += " + ";
       out_ += to_text(graph_.offset(result));
     }
-  }
-
-  // As to_text(type), without making strings on the way.
-  void print_type(const TensorType& type) {
-    out_ += name(type.dtype);
-    out_ += '[';
-    if (!type.ranked) out_ += '*';
-    for (std::size_t i = 0; i < type.dims.size(); ++i) {
-      if (i > 0) out_ += ',';
-      if (type.dims[i] == TensorType::kUnknownDim) {
-        out_ += '?';
-      } else {
-        print_number(type.dims[i]);
-      }
-    }
-    out_ += ']';
-    if (!type.strides.empty()) {
-      out_ += " strides [";
-      for (std::size_t i = 0; i < type.strides.size(); ++i) {
-        if (i > 0) out_ += ',';
-        print_number(type.strides[i]);
-      }
-      out_ += ']';
-    }
-    if (type.residence == Residence::kHost) out_ += " @host";
   }
 
   void print_call(NodeId node) {
@@ -286,15 +260,5 @@ class Printer {
 std::string print(const Graph& graph) { return Printer(graph).whole(); }
 
 std::string print(const Graph& graph, NodeId node) { return Printer(graph).one(node); }
-
-std::string dump(const Graph& graph) {
-  Findings findings("V01", 1);
-  check_ids_are_in_range(graph, findings);
-  const auto found = findings.take();
-  if (found.empty()) return print(graph);
-  return fmt::format("# graph '{}' cannot be printed: {}\n", graph.name(), found[0].message);
-}
-
-bool is_host_arithmetic(std::string_view op) { return op.starts_with("scalar::"); }
 
 }  // namespace ebb

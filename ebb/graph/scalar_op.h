@@ -8,6 +8,9 @@
 
 namespace ebb {
 
+// Whether the operator is host arithmetic, known or not: its arguments are numbers and scalars.
+inline bool is_host_arithmetic(std::string_view op) { return op.starts_with("scalar::"); }
+
 struct ScalarOp {
   std::string_view name;
   std::size_t arity;

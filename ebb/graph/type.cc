@@ -84,20 +84,37 @@ std::optional<std::string> defect(const TensorType& type) {
   return std::nullopt;
 }
 
-std::string to_text(const TensorType& type) {
-  std::string out(name(type.dtype));
-  if (type.ranked) {
-    out += '[';
-    for (std::size_t i = 0; i < type.dims.size(); ++i) {
+void append_type(std::string& out, const TensorType& type) {
+  const auto append_number = [&](std::int64_t number) {
+    const fmt::format_int digits(number);
+    out.append(digits.data(), digits.size());
+  };
+  out += name(type.dtype);
+  out += '[';
+  if (!type.ranked) out += '*';
+  for (std::size_t i = 0; i < type.dims.size(); ++i) {
+    if (i > 0) out += ',';
+    if (type.dims[i] == TensorType::kUnknownDim) {
+      out += '?';
+    } else {
+      append_number(type.dims[i]);
+    }
+  }
+  out += ']';
+  if (!type.strides.empty()) {
+    out += " strides [";
+    for (std::size_t i = 0; i < type.strides.size(); ++i) {
       if (i > 0) out += ',';
-      out += type.dims[i] == TensorType::kUnknownDim ? "?" : fmt::format_int(type.dims[i]).str();
+      append_number(type.strides[i]);
     }
     out += ']';
-  } else {
-    out += "[*]";
   }
-  if (!type.strides.empty()) out += fmt::format(" strides [{}]", fmt::join(type.strides, ","));
   if (type.residence == Residence::kHost) out += " @host";
+}
+
+std::string to_text(const TensorType& type) {
+  std::string out;
+  append_type(out, type);
   return out;
 }
 

@@ -48,6 +48,7 @@ bool is_too_large(const TensorType& type);
 std::optional<std::string> defect(const TensorType& type);
 
 // "f32[32,?] strides [1,32] @host".
+void append_type(std::string& out, const TensorType& type);
 std::string to_text(const TensorType& type);
 
 }  // namespace ebb

@@ -1,7 +1,6 @@
 #include "ebb/graph/verify.h"
 
-#include <algorithm>
-
+#include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/parse.h"
 #include "ebb/graph/verify_checks.h"
 
@@ -43,12 +42,7 @@ std::vector<ImplicitCopy> find_implicit_copies(const Graph& graph) {
     return graph.residence(graph.storage(tensor)) == Residence::kHost;
   };
   for (const NodeId node : graph.order()) {
-    if (!graph.is_op(node) || graph.op(node) == "ebb::swap_in") continue;
-    // What makes host tensors, or a scalar, runs on the host and may read there.
-    const auto results = graph.results(node);
-    const bool host_op = graph.scalar_result(node).valid() ||
-                         (!results.empty() && std::all_of(results.begin(), results.end(), on_host));
-    if (host_op) continue;
+    if (graph.op(node) == kSwapIn || graph.runs_on_host(node)) continue;
     for (const Operand& operand : graph.operands(node)) {
       if (operand.tensor.valid() && on_host(operand.tensor)) {
         copies.push_back({operand.tensor, node});

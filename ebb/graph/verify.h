@@ -28,7 +28,7 @@ std::vector<Violation> find_violations(const Graph& graph, std::size_t limit = 1
 std::size_t invariant_count();
 
 // The first violation as an error of kind kRefused.
-Status verify(const Graph& graph);
+[[nodiscard]] Status verify(const Graph& graph);
 
 // The violation as an error that has the place of its line in the text.
 Error as_error(const Violation& violation);

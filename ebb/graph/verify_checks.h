@@ -49,10 +49,12 @@ void check_shared_bytes_come_from_an_operand(const Graph& graph, Findings& findi
 void check_views_lie_inside_their_storage(const Graph& graph, Findings& findings);
 void check_updates_make_the_next_version(const Graph& graph, Findings& findings);
 void check_updates_keep_the_type(const Graph& graph, Findings& findings);
+void check_no_byte_is_updated_twice_at_once(const Graph& graph, Findings& findings);
 void check_constants_are_never_updated(const Graph& graph, Findings& findings);
 // Order.
-void check_updates_are_totally_ordered(const Graph& graph, Findings& findings);
 void check_lines_stand_in_dependence_order(const Graph& graph, Findings& findings);
+void check_versions_follow_the_operands(const Graph& graph, Findings& findings);
+void check_updates_are_totally_ordered(const Graph& graph, Findings& findings);
 void check_readers_precede_the_update(const Graph& graph, Findings& findings);
 void check_outputs_are_final(const Graph& graph, Findings& findings);
 // Control.
@@ -80,15 +82,17 @@ inline constexpr std::array kInvariants = {
     Invariant{"V08", "views lie inside their storage", check_views_lie_inside_their_storage},
     Invariant{"V09", "updates make the next version", check_updates_make_the_next_version},
     Invariant{"V10", "updates keep the type", check_updates_keep_the_type},
-    Invariant{"V11", "constants are never updated", check_constants_are_never_updated},
-    Invariant{"V12", "updates are totally ordered", check_updates_are_totally_ordered},
+    Invariant{"V11", "no byte is updated twice at once", check_no_byte_is_updated_twice_at_once},
+    Invariant{"V12", "constants are never updated", check_constants_are_never_updated},
     Invariant{"V13", "lines stand in dependence order", check_lines_stand_in_dependence_order},
-    Invariant{"V14", "readers precede the update", check_readers_precede_the_update},
-    Invariant{"V15", "outputs are final", check_outputs_are_final},
-    Invariant{"V16", "variables wait for nobody", check_variables_wait_for_nobody},
-    Invariant{"V17", "control stays in its scope", check_control_stays_in_its_scope},
-    Invariant{"V18", "swaps come in pairs", check_swaps_come_in_pairs},
-    Invariant{"V19", "clones repeat their original", check_clones_repeat_their_original},
+    Invariant{"V14", "versions follow the operands", check_versions_follow_the_operands},
+    Invariant{"V15", "updates are totally ordered", check_updates_are_totally_ordered},
+    Invariant{"V16", "readers precede the update", check_readers_precede_the_update},
+    Invariant{"V17", "outputs are final", check_outputs_are_final},
+    Invariant{"V18", "variables wait for nobody", check_variables_wait_for_nobody},
+    Invariant{"V19", "control stays in its scope", check_control_stays_in_its_scope},
+    Invariant{"V20", "swaps come in pairs", check_swaps_come_in_pairs},
+    Invariant{"V21", "clones repeat their original", check_clones_repeat_their_original},
 };
 
 }  // namespace ebb

@@ -1,4 +1,4 @@
-// V16 and V17: where control edges may go.
+// V18 and V19: where control edges may go.
 #include "ebb/graph/verify_checks.h"
 
 namespace ebb {
@@ -21,18 +21,15 @@ class ScopeTree {
     std::vector<std::vector<ScopeId>> inside(graph.scope_count());
     std::vector<ScopeId> open;
     for (const ScopeId scope : graph.scopes()) {
-      const Scope& record = graph[scope];
-      const bool top = !record.parent.valid();
+      const ScopeId parent = graph.parent(scope);
       Place& place = places_[scope.index()];
       // Parents stand before their children.
-      place.frame = record.kind == Scope::Kind::kFrame ? scope
-                    : top                              ? ScopeId()
-                                                       : places_[record.parent.index()].frame;
-      if (!top) inside[record.parent.index()].push_back(scope);
+      place.frame = graph.kind(scope) == ScopeKind::kFrame ? scope : frame(parent);
+      if (parent.valid()) inside[parent.index()].push_back(scope);
     }
     std::uint32_t counter = 0;
     for (const ScopeId scope : graph.scopes()) {
-      if (!graph[scope].parent.valid()) open.push_back(scope);
+      if (!graph.parent(scope).valid()) open.push_back(scope);
       while (!open.empty()) {
         const ScopeId at = open.back();
         Place& place = places_[at.index()];
@@ -79,7 +76,7 @@ void check_control_stays_in_its_scope(const Graph& graph, Findings& findings) {
   const ScopeTree tree(graph);
   const auto describe = [&](ScopeId scope) {
     if (!scope.valid()) return std::string("outside every scope");
-    const char* kind = graph[scope].kind == Scope::Kind::kFrame ? "frame" : "branch";
+    const char* kind = graph.kind(scope) == ScopeKind::kFrame ? "frame" : "branch";
     return fmt::format("in {} '{}'", kind, graph.name(scope));
   };
   for (const NodeId node : graph.nodes()) {

@@ -1,6 +1,7 @@
-// V12 to V15: who runs when.
+// V13 to V17: who runs when.
 #include "ebb/graph/dependence.h"
 #include "ebb/graph/verify_checks.h"
+#include "ebb/graph/versions.h"
 
 namespace ebb {
 namespace {
@@ -13,25 +14,16 @@ std::vector<std::uint32_t> positions(const Graph& graph) {
   return position;
 }
 
-}  // namespace
-
-void check_updates_are_totally_ordered(const Graph& graph, Findings& findings) {
-  const Updates updates(graph);
-  for (const NodeId node : graph.order()) {
-    for (const Operand& operand : graph.operands(node)) {
-      if (operand.access != Access::kUpdate) continue;
-      const NodeId first =
-          updates.updater(graph.storage(operand.tensor), graph.version(operand.tensor));
-      if (first == node) continue;
-      findings.add(node,
-                   "'{}' and '{}' both update the same version of %{}; let '{}' update what "
-                   "'{}' makes",
-                   graph.name(first), graph.name(node),
-                   graph.name(graph.root(graph.storage(operand.tensor))), graph.name(node),
-                   graph.name(first));
-    }
-  }
+// Moving lines helps only where there is no cycle; if there is one, it is what to tell of.
+void prefer_cycle(const Graph& graph, Findings& findings) {
+  const auto cycle = find_cycle(Dependence(graph));
+  if (cycle.empty()) return;
+  findings.clear();
+  findings.add(cycle.front(), "the graph has a cycle: {}; no order of lines can run it",
+               describe_cycle(graph, cycle));
 }
+
+}  // namespace
 
 void check_lines_stand_in_dependence_order(const Graph& graph, Findings& findings) {
   const std::vector<std::uint32_t> position = positions(graph);
@@ -54,14 +46,44 @@ void check_lines_stand_in_dependence_order(const Graph& graph, Findings& finding
     for (const NodeId control : graph.controls(node)) {
       wait_for(control, [] { return std::string("for which it waits"); });
     }
+    for (const TensorId result : graph.results(node)) {
+      const TensorId root = graph.root(graph.storage(result));
+      if (graph.is_op(node) || root == result) continue;
+      wait_for(graph.producer(root), [] { return std::string("whose bytes it shares"); });
+    }
     if (findings.full()) break;
   }
-  if (!findings.any()) return;
-  // Moving lines helps only where there is no cycle.
-  if (const auto cycle = find_cycle(Dependence(graph)); !cycle.empty()) {
-    findings.clear();
-    findings.add(cycle.front(), "the graph has a cycle: {}; no order of lines can run it",
-                 describe_cycle(graph, cycle));
+  if (findings.any()) prefer_cycle(graph, findings);
+}
+
+void check_versions_follow_the_operands(const Graph& graph, Findings& findings) {
+  const std::vector<std::uint32_t> versions = derive_versions(graph);
+  for (const TensorId tensor : graph.tensors()) {
+    const std::uint32_t expected = versions[tensor.index()];
+    if (graph.version(tensor) == expected) continue;
+    findings.add(graph.producer(tensor),
+                 "%{} is kept as version {} of %{}, but by the operands of '{}' it is version {}",
+                 graph.name(tensor), graph.version(tensor),
+                 graph.name(graph.root(graph.storage(tensor))), graph.name(graph.producer(tensor)),
+                 expected);
+  }
+}
+
+void check_updates_are_totally_ordered(const Graph& graph, Findings& findings) {
+  const Updates updates(graph);
+  for (const NodeId node : graph.order()) {
+    for (const Operand& operand : graph.operands(node)) {
+      if (operand.access != Access::kUpdate) continue;
+      const NodeId first =
+          updates.updater(graph.storage(operand.tensor), graph.version(operand.tensor));
+      if (first == node) continue;
+      findings.add(node,
+                   "'{}' and '{}' both update the same version of %{}; let '{}' update what "
+                   "'{}' makes, or a view of it",
+                   graph.name(first), graph.name(node),
+                   graph.name(graph.root(graph.storage(operand.tensor))), graph.name(node),
+                   graph.name(first));
+    }
   }
 }
 
@@ -82,8 +104,9 @@ void check_readers_precede_the_update(const Graph& graph, Findings& findings) {
                    graph.name(node), graph.name(operand.tensor), graph.name(updater),
                    graph.name(updater), graph.name(node));
     }
-    if (findings.full()) return;
+    if (findings.full()) break;
   }
+  if (findings.any()) prefer_cycle(graph, findings);
 }
 
 void check_outputs_are_final(const Graph& graph, Findings& findings) {

@@ -1,4 +1,4 @@
-// V07 to V11: views, updates and the bytes behind them.
+// V07 to V12: views, updates and the bytes behind them.
 #include <algorithm>
 
 #include "ebb/graph/print.h"
@@ -53,12 +53,6 @@ bool shares_bytes(const Graph& graph, NodeId node) {
                      [&](TensorId result) { return !is_root(graph, result); });
 }
 
-bool updates_something(const Graph& graph, NodeId node) {
-  const auto operands = graph.operands(node);
-  return std::any_of(operands.begin(), operands.end(),
-                     [](const Operand& operand) { return operand.access == Access::kUpdate; });
-}
-
 }  // namespace
 
 void check_shared_bytes_come_from_an_operand(const Graph& graph, Findings& findings) {
@@ -74,7 +68,13 @@ void check_shared_bytes_come_from_an_operand(const Graph& graph, Findings& findi
         if (find_spot(operands, first_in(storage), in_storage) != nullptr) continue;
         findings.add(node, "%{} shares the bytes of %{}, but '{}' has no operand in them",
                      graph.name(tensor), graph.name(root), graph.name(node));
-      } else if (graph.kind(node) != graph.kind(storage)) {
+      } else if (graph.version(tensor) != 0) {
+        findings.add(
+            node,
+            "%{} is given from outside and shares the bytes of %{}, but of a later version; "
+            "make it a view: '%{}: ... ~ %{} = aten::view(...)'",
+            graph.name(tensor), graph.name(root), graph.name(tensor), graph.name(root));
+      } else if (graph.kind(node) != graph.origin(storage)) {
         findings.add(node,
                      "%{} shares the bytes of %{}, but they are not of one kind: '{}' and '{}'",
                      graph.name(tensor), graph.name(root), print(graph, node),
@@ -110,7 +110,7 @@ void check_views_lie_inside_their_storage(const Graph& graph, Findings& findings
 
 void check_updates_make_the_next_version(const Graph& graph, Findings& findings) {
   for (const NodeId node : graph.nodes()) {
-    if (!updates_something(graph, node)) continue;
+    if (!graph.updates_something(node)) continue;
     std::vector<Spot> results;
     for (const TensorId t : graph.results(node)) {
       results.push_back({graph.storage(t), false, graph.offset(t), graph.type_id(t), t});
@@ -141,7 +141,7 @@ void check_updates_make_the_next_version(const Graph& graph, Findings& findings)
 
 void check_updates_keep_the_type(const Graph& graph, Findings& findings) {
   for (const NodeId node : graph.nodes()) {
-    if (!updates_something(graph, node)) continue;
+    if (!graph.updates_something(node)) continue;
     const std::vector<Spot> operands = operand_spots(graph, node);
     for (const TensorId result : graph.results(node)) {
       const StorageId storage = graph.storage(result);
@@ -166,12 +166,35 @@ void check_updates_keep_the_type(const Graph& graph, Findings& findings) {
   }
 }
 
+// Two operands of one operation that are overwritten may lie in one storage, not in the same bytes:
+// nobody could say which of the two is there afterwards. Unknown sizes and strides, which
+// may interleave, are trusted.
+void check_no_byte_is_updated_twice_at_once(const Graph& graph, Findings& findings) {
+  for (const NodeId node : graph.nodes()) {
+    if (!graph.updates_something(node)) continue;
+    std::vector<Spot> spots = operand_spots(graph, node);
+    std::erase_if(spots, [](const Spot& spot) { return spot.is_read; });
+    for (std::size_t i = 1; i < spots.size(); ++i) {
+      const Spot& a = spots[i - 1];
+      const Spot& b = spots[i];
+      if (a.storage != b.storage) continue;
+      const auto length = extent(graph.type(a.tensor));
+      const bool dense =
+          graph.type(a.tensor).strides.empty() && graph.type(b.tensor).strides.empty();
+      const bool apart = !dense || !length || a.offset + *length <= b.offset;
+      if (apart && a.tensor != b.tensor) continue;
+      findings.add(node, "'{}' updates %{} and %{} at once, which share bytes", graph.name(node),
+                   graph.name(a.tensor), graph.name(b.tensor));
+    }
+  }
+}
+
 void check_constants_are_never_updated(const Graph& graph, Findings& findings) {
   for (const NodeId node : graph.nodes()) {
     for (const Operand& operand : graph.operands(node)) {
       if (operand.access != Access::kUpdate) continue;
       const StorageId storage = graph.storage(operand.tensor);
-      if (graph.kind(storage) != NodeKind::kConst) continue;
+      if (graph.origin(storage) != NodeKind::kConst) continue;
       findings.add(node, "'{}' updates the constant %{}; make it a param", graph.name(node),
                    graph.name(graph.root(storage)));
     }

@@ -48,8 +48,14 @@ void check_ids_are_in_range(const Graph& graph, Findings& findings) {
     }
     if (findings.full()) return;
   }
+  for (const TensorId tensor : graph.tensors()) {
+    if (!good(graph.type_id(tensor), graph.type_count())) {
+      findings.add(graph.producer(tensor), "%{} has type number {}, of {}", graph.name(tensor),
+                   graph.type_id(tensor).index(), graph.type_count());
+    }
+  }
   for (const ScopeId scope : graph.scopes()) {
-    const ScopeId parent = graph[scope].parent;
+    const ScopeId parent = graph.parent(scope);
     if (parent.valid() && parent.index() >= scope.index()) {
       findings.add(NodeId(), "scope '{}' stands in scope number {}, which is not before it",
                    graph.name(scope), parent.index());
@@ -63,22 +69,64 @@ void check_ids_are_in_range(const Graph& graph, Findings& findings) {
   }
 }
 
+namespace {
+
+void check_text(const Graph& graph, NodeId node, std::string_view text, const char* what,
+                Findings& findings) {
+  if (!is_utf8(text)) {
+    findings.add(node, "a text of '{}' is not UTF-8: {}", graph.name(node), what);
+  }
+}
+
+// Everything the text form spells without quoting rules for bytes.
+void check_texts_of(const Graph& graph, NodeId node, Findings& findings) {
+  check_text(graph, node, graph.name(node), "its name", findings);
+  check_text(graph, node, graph.op(node), "its operator", findings);
+  check_text(graph, node, graph.device(node), "its device", findings);
+  for (const Attribute& attribute : graph.attributes(node)) {
+    check_text(graph, node, graph.text(attribute.key), "an attribute's name", findings);
+    if (graph.text(attribute.key).empty()) {
+      findings.add(node, "an attribute of '{}' has no name", graph.name(node));
+    }
+    for (const Value& value : graph.items(attribute)) {
+      if (const auto* text = std::get_if<Text>(&value)) {
+        check_text(graph, node, graph.text(text->id), "a string; bytes are kept as a Blob",
+                   findings);
+      }
+    }
+  }
+}
+
+}  // namespace
+
 void check_names_are_unique(const Graph& graph, Findings& findings) {
-  const auto check_text = [&](NodeId node, std::string_view name, const char* what) {
-    if (name.empty()) findings.add(node, "a {} has no name", what);
-    if (!is_utf8(name)) findings.add(node, "the name of a {} is not UTF-8", what);
-  };
+  if (graph.name().empty() || !is_utf8(graph.name())) {
+    findings.add(NodeId(), "the graph's name is {}", graph.name().empty() ? "empty" : "not UTF-8");
+  }
+  for (const ScopeId scope : graph.scopes()) {
+    const std::string_view name = graph.name(scope);
+    if (name.empty() || !is_utf8(name) || graph.find_scope(name) != scope) {
+      findings.add(NodeId(), "a scope's name, '{}', is {}", name,
+                   name.empty()    ? "empty"
+                   : is_utf8(name) ? "another scope's too"
+                                   : "not UTF-8");
+    }
+  }
   for (const NodeId node : graph.nodes()) {
+    check_texts_of(graph, node, findings);
     const std::string_view name = graph.name(node);
-    check_text(node, name, "node");
-    if (graph.find_node(name) != node) {
+    if (name.empty()) {
+      findings.add(node, "a node has no name");
+    } else if (graph.find_node(name) != node) {
       const NodeId other = graph.find_node(name);
       findings.add(node, "two things are named '{}'{}", name,
                    other.valid() ? ": " + print(graph, other) + " and " + print(graph, node) : "");
     }
     for (const TensorId result : graph.results(node)) {
-      check_text(node, graph.name(result), "tensor");
-      if (graph.find_tensor(graph.name(result)) != result) {
+      if (!is_utf8(graph.name(result)) || graph.name(result).empty()) {
+        findings.add(node, "the name of a tensor is {}",
+                     graph.name(result).empty() ? "empty" : "not UTF-8");
+      } else if (graph.find_tensor(graph.name(result)) != result) {
         findings.add(node, "two things are named '{}', one of them a result of '{}'",
                      graph.name(result), name);
       }
@@ -130,13 +178,67 @@ void check_sizes_add_up(const Graph& graph, Findings& findings) {
   }
 }
 
+namespace {
+
+void check_attribute_keys(const Graph& graph, NodeId node, Findings& findings) {
+  std::vector<SymbolId> keys;
+  for (const Attribute& attribute : graph.attributes(node)) keys.push_back(attribute.key);
+  std::sort(keys.begin(), keys.end());
+  const auto twice = std::adjacent_find(keys.begin(), keys.end());
+  if (twice != keys.end()) {
+    findings.add(node, "'{}' has the attribute '{}' twice", graph.name(node), graph.text(*twice));
+  }
+}
+
+void check_operand_lists(const Graph& graph, NodeId node, Findings& findings) {
+  using Position = Operand::Position;
+  bool in_list = false;
+  for (const Operand& operand : graph.operands(node)) {
+    const bool stray = operand.position == Position::kListNext && !in_list;
+    const bool filled = operand.position == Position::kEmptyList && operand.tensor.valid();
+    if (stray || filled) {
+      findings.add(node, "the operand lists of '{}' are broken: {}", graph.name(node),
+                   stray ? "a list goes on that never began" : "an empty list has a tensor");
+      return;
+    }
+    in_list = operand.position == Position::kListFirst || operand.position == Position::kListNext;
+  }
+}
+
+// A node is named by its first result; only one without any has a label.
+void check_node_name(const Graph& graph, NodeId node, Findings& findings) {
+  const ScalarId scalar = graph.scalar_result(node);
+  const std::string_view first = scalar.valid()                 ? graph.name(scalar)
+                                 : !graph.results(node).empty() ? graph.name(graph.results(node)[0])
+                                                                : graph.name(node);
+  if (first != graph.name(node)) {
+    findings.add(node, "a node is named '{}', but its first result '{}'", graph.name(node), first);
+  }
+}
+
+}  // namespace
+
 void check_nodes_have_the_parts_of_their_kind(const Graph& graph, Findings& findings) {
+  for (const ScalarId scalar : graph.scalars()) {
+    const NodeId maker = graph.producer(scalar);
+    if (!is_scalar_dtype(graph.dtype(scalar))) {
+      findings.add(maker, "${} is {}; a scalar is f64, i64 or bool", graph.name(scalar),
+                   name(graph.dtype(scalar)));
+    }
+    if (graph.scalar_result(maker) != scalar) {
+      findings.add(maker, "'{}' makes more than one scalar", graph.name(maker));
+    }
+  }
   for (const NodeId node : graph.nodes()) {
+    check_attribute_keys(graph, node, findings);
+    check_operand_lists(graph, node, findings);
     const std::size_t results = graph.results(node).size();
     const bool makes_scalar = graph.scalar_result(node).valid();
     if (results > 0 && makes_scalar) {
       findings.add(node, "'{}' makes both tensors and a scalar", graph.name(node));
+      continue;
     }
+    check_node_name(graph, node, findings);
     if (graph.is_op(node)) {
       if (graph.op(node).empty()) findings.add(node, "'{}' has no operator", graph.name(node));
       continue;

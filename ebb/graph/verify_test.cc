@@ -64,7 +64,7 @@ TEST(Verify, V01AScopeOutOfRange) {
 }
 TEST(Verify, V01AScopeInALaterOne) {
   EXPECT_EQ(verdict_after([](Graph&, GraphEdit& e) {
-              e.add_scope(Scope::Kind::kBranch, e.intern("b"), ScopeId(1));
+              e.add_scope(ScopeKind::kBranch, e.intern("b"), ScopeId(1));
             }),
             "V01: scope 'b' stands in scope number 1, which is not before it");
 }
@@ -106,7 +106,7 @@ TEST(Verify, V02ANameThatIsNotUtf8) {
   EXPECT_EQ(verdict_after([](Graph&, GraphEdit& e) {
               e.set_label(e.add_node(NodeKind::kOp, "my::op"), e.intern("\xff"));
             }),
-            "V02: the name of a node is not UTF-8");
+            "V02: a text of '\xff' is not UTF-8: its name");
 }
 
 TEST(Verify, V03ATypeThatContradictsItself) {
@@ -198,6 +198,69 @@ TEST(Verify, V13ACycleIsPrinted) {
       }),
       "V13: the graph has a cycle: 'a' waits for 'b', which waits for 'a'; no order of lines can "
       "run it");
+}
+
+Graph updated_graph() {
+  return parse_valid(R"(graph g {
+  param %w: f32[4]
+  %w.1: f32[4] ~ %w = my::add_(%w!)
+  %v: f32[2] ~ %w = my::view(%w.1)
+  %r: f32[2] = my::op(%v)
+  %w.2: f32[4] ~ %w = my::add_(%w.1!)
+  return %w.2
+}
+)")
+      .value();
+}
+
+TEST(Verify, V14AViewRewiredToAnOlderVersion) {
+  Graph graph = updated_graph();
+  GraphEdit edit(graph);
+  edit.set_operand(graph.find_node("v"), 0, graph.find_tensor("w"));
+  EXPECT_EQ(verify(graph).error().message,
+            "%v is kept as version 1 of %w, but by the operands of 'v' it is version 0");
+  edit.renumber_versions();
+  EXPECT_EQ(verify(graph).error().code, "V16") << "now the view is read after the update";
+  std::vector<NodeId> order;
+  for (const char* name : {"w", "v", "r", "w.1", "w.2"}) order.push_back(graph.find_node(name));
+  edit.set_order(order);
+  EXPECT_TRUE(verify(graph)) << verify(graph).error().message;
+}
+
+TEST(Verify, V14AnUpdateInsertedBetweenTwo) {
+  Graph graph = updated_graph();
+  GraphEdit edit(graph);
+  const NodeId middle = edit.add_node(NodeKind::kOp, "my::mul_");
+  const TensorId w1 = graph.find_tensor("w.1");
+  const Operand operand{.tensor = w1, .access = Access::kUpdate};
+  edit.set_operands(middle, std::span(&operand, 1));
+  const TensorId made =
+      edit.add_shared_result(middle, edit.intern("w.1.1"), graph.type_id(w1), w1, Bytes{});
+  edit.set_operand(graph.find_node("w.2"), 0, made);
+  std::vector<NodeId> order(graph.order().begin(), graph.order().end());
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  edit.set_order(order);
+  EXPECT_EQ(verify(graph).error().code, "V14");
+  edit.renumber_versions();
+  EXPECT_TRUE(verify(graph)) << verify(graph).error().message;
+  EXPECT_EQ(graph.version(graph.find_tensor("w.2")), 3U);
+}
+
+TEST(Verify, V05OperandListsThatAreBroken) {
+  const auto with_operand = [](Operand operand) {
+    return verdict_after(
+        [=](Graph& g, GraphEdit& e) { e.set_operands(g.find_node("b"), std::span(&operand, 1)); });
+  };
+  EXPECT_EQ(with_operand({.tensor = {}, .position = Operand::Position::kListNext}),
+            "V05: the operand lists of 'b' are broken: a list goes on that never began");
+  EXPECT_EQ(with_operand({.tensor = TensorId(0), .position = Operand::Position::kEmptyList}),
+            "V05: the operand lists of 'b' are broken: an empty list has a tensor");
+}
+
+TEST(Verify, V01ATypeOutOfRange) {
+  EXPECT_EQ(
+      verdict_after([](Graph& g, GraphEdit& e) { e.set_type(g.find_tensor("a"), TypeId(9)); }),
+      "V01: %a has type number 9, of 1");
 }
 
 TEST(Verify, ReportsAllOfOneInvariantUpToTheLimit) {

@@ -22,7 +22,7 @@ std::vector<Life> find_lives(const Graph& graph) {
   }
   const std::uint32_t end = position == 0 ? 0 : position - 1;
   for (const StorageId storage : graph.storages()) {
-    const NodeKind kind = graph.kind(storage);
+    const NodeKind kind = graph.origin(storage);
     Life& life = lives[storage.index()];
     if (kind != NodeKind::kOp) life.first = 0;
     if (kind == NodeKind::kParam || kind == NodeKind::kConst) life.last = end;
@@ -53,9 +53,11 @@ MemoryCurve memory_curve(const Graph& graph, const std::vector<Life>& lives) {
   for (std::uint32_t i = 0; i < count; ++i) {
     device += curve.device[i];
     host += curve.host[i];
-    curve.device[i] = device + graph.workspace(graph.order()[i]);
-    curve.host[i] = host;
-    curve.host_peak = std::max(curve.host_peak, host);
+    const NodeId node = graph.order()[i];
+    const bool on_host = graph.runs_on_host(node);
+    curve.device[i] = device + (on_host ? Bytes{} : graph.workspace(node));
+    curve.host[i] = host + (on_host ? graph.workspace(node) : Bytes{});
+    curve.host_peak = std::max(curve.host_peak, curve.host[i]);
     if (curve.device[i] > curve.peak) {
       curve.peak = curve.device[i];
       curve.peak_position = i;
@@ -83,7 +85,8 @@ Floor find_floor(const Graph& graph) {
   Floor floor;
   std::vector<NodeId> last_user(graph.storage_count());  // so that each storage counts once
   for (const NodeId node : graph.order()) {
-    if (!graph.is_op(node)) continue;
+    // The host reads device tensors through copies, piece by piece if need be.
+    if (!graph.is_op(node) || graph.runs_on_host(node)) continue;
     Bytes bytes = graph.workspace(node);
     const auto count = [&](TensorId tensor) {
       const StorageId storage = graph.storage(tensor);

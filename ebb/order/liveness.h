@@ -3,10 +3,11 @@
 // The model, stated once: lines run one after the other. A storage is there from the line that
 // makes it to the last line that touches it, both included; views and in-place updates touch the
 // storage they share. Parameters and constants are there throughout, inputs from the start, what
-// the step returns until the end. A workspace is there during its own line. A copy has its own
-// storage on its own side of the link. Storages of unknown size count as nothing, and are counted.
-// What happens within a line (copies that take time, bytes reused in place) is the simulator's
-// business. O(nodes + edges).
+// the step returns until the end. A workspace is there during its own line, on the side where the
+// line runs. A copy has its own storage on its own side of the link. All accelerators together are
+// "the device": a plan is made for one at a time. Storages of unknown size count as nothing, and
+// are counted. What happens within a line (copies that take time, bytes reused in place) is the
+// simulator's business. O(nodes + edges).
 #pragma once
 
 #include <cstdint>

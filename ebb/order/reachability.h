@@ -6,7 +6,7 @@
 //        interval under one of three depth-first numberings does not lie inside a's (GRAIL:
 //        Yildirim, Chaoji, Zaki, VLDB 2010);
 //   yes  when b is below a in the spanning tree of the first numbering.
-// Cost: O(nodes + edges) time to build, 48 bytes a node to keep; a question is O(1) in the usual
+// Cost: O(nodes + edges) time to build, 44 bytes a node to keep; a question is O(1) in the usual
 // case and O(nodes + edges between a and b) at worst.
 #pragma once
 
@@ -23,6 +23,7 @@ class Reachability {
  public:
   // Both must outlive this object; the graph must pass the verifier.
   Reachability(const Graph& graph, const Dependence& dependence);
+  Reachability(const Graph& graph, Dependence&& dependence) = delete;
 
   // Whether `to` waits for `from`. Nobody waits for itself. Not const because it reuses its own
   // scratch memory: one thread at a time.

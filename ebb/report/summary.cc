@@ -1,7 +1,9 @@
 #include "ebb/report/summary.h"
 
 #include <algorithm>
+#include <set>
 
+#include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/verify.h"
 #include "ebb/order/gamma.h"
 
@@ -22,8 +24,8 @@ Summary::Counts count(const Graph& graph) {
     counts.random += graph.effect(node) == Effect::kRandom ? 1 : 0;
     counts.effects += graph.effect(node) == Effect::kEffect ? 1 : 0;
     counts.clones += graph.clone_of(node).valid() ? 1 : 0;
-    counts.swap_outs += graph.op(node) == "ebb::swap_out" ? 1 : 0;
-    counts.swap_ins += graph.op(node) == "ebb::swap_in" ? 1 : 0;
+    counts.swap_outs += graph.op(node) == kSwapOut ? 1 : 0;
+    counts.swap_ins += graph.op(node) == kSwapIn ? 1 : 0;
     counts.control_edges += graph.controls(node).size();
     for (const Operand& operand : graph.operands(node)) {
       counts.updates += operand.access == Access::kUpdate ? 1 : 0;
@@ -42,7 +44,7 @@ std::vector<Summary::LongLived> find_long_lived(const Graph& graph, const Gamma&
     // Variables live from step to step anyway, views are their storage's, and what is read at once
     // need not be moved.
     const StorageId storage = graph.storage(tensor);
-    const bool moves = graph.kind(storage) == NodeKind::kOp && graph.root(storage) == tensor;
+    const bool moves = graph.origin(storage) == NodeKind::kOp && graph.root(storage) == tensor;
     if (!moves || !size || lifetime[tensor.index()] < 2) continue;
     all.push_back({tensor, lifetime[tensor.index()], *size});
   }
@@ -62,7 +64,7 @@ std::vector<Summary::LongLived> find_long_lived(const Graph& graph, const Gamma&
 Summary::Shares shares(const Graph& graph, const Summary& summary) {
   Summary::Shares shares;
   for (const auto& [storage, size] : summary.residents_at_peak) {
-    switch (graph.kind(storage)) {
+    switch (graph.origin(storage)) {
       case NodeKind::kParam:
         shares.parameters += size;
         break;
@@ -77,7 +79,8 @@ Summary::Shares shares(const Graph& graph, const Summary& summary) {
     }
   }
   if (!graph.order().empty()) {
-    shares.workspace = graph.workspace(graph.order()[summary.memory.peak_position]);
+    const NodeId peak_node = graph.order()[summary.memory.peak_position];
+    if (!graph.runs_on_host(peak_node)) shares.workspace = graph.workspace(peak_node);
   }
   return shares;
 }
@@ -85,7 +88,7 @@ Summary::Shares shares(const Graph& graph, const Summary& summary) {
 }  // namespace
 
 std::string_view role(const Graph& graph, StorageId storage) {
-  switch (graph.kind(storage)) {
+  switch (graph.origin(storage)) {
     case NodeKind::kParam:
       return "parameter";
     case NodeKind::kConst:
@@ -117,6 +120,11 @@ Summary summarize(const Graph& graph) {
   summary.residents_at_peak = residents_at(graph, lives, summary.memory.peak_position);
   summary.at_peak = shares(graph, summary);
   summary.floor = find_floor(graph);
+  std::set<std::string_view> devices;
+  for (const NodeId node : graph.nodes()) {
+    if (graph.is_op(node) && !graph.runs_on_host(node)) devices.insert(graph.device(node));
+  }
+  summary.devices = devices.size();
   summary.implicit_copies = find_implicit_copies(graph).size();
   for (const NodeId node : graph.nodes()) {
     if (const auto takes = graph.takes(node)) {

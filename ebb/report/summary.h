@@ -52,7 +52,8 @@ struct Summary {
   std::vector<Resident> residents_at_peak;  // largest first
   Floor floor;
   std::size_t implicit_copies = 0;
-  Duration known_time{};             // the sum of all `takes`
+  std::size_t devices = 0;  // different ones, the default included; their memory is added up
+  Duration known_time{};    // the sum of all `takes`
   std::size_t operations_timed = 0;  // how many say what they take
 };
 

@@ -68,9 +68,10 @@ std::string to_json(const Graph& graph, const Summary& summary) {
   out["floor_node"] = name_or_null(summary.floor.node);
   out["unknown_sizes"] = memory.unknown_sizes;
   out["implicit_copies"] = summary.implicit_copies;
+  out["devices"] = summary.devices;
   out["device_curve"] = json(bucket_maxima(memory.device, kCurvePoints));
   out["host_curve"] = json(bucket_maxima(memory.host, kCurvePoints));
-  return out.dump(2) + "\n";
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }
 
 }  // namespace ebb

@@ -52,10 +52,9 @@ std::string counts_text(const Summary::Counts& counts) {
 
 std::string order_text(const Graph& graph, const Summary& summary) {
   if (summary.counts.operations == 0) return {};
-  std::string out =
-      fmt::format("\nOrder: {} (γ 1 to {}); at most {} may run side by side (γ = {})\n",
-                  counted(summary.highest_gamma, "level"), summary.highest_gamma,
-                  counted(summary.widest_count, "operation"), summary.widest_level);
+  std::string out = fmt::format("\nOrder: {} (γ 1 to {}); at most {} share one (γ = {})\n",
+                                counted(summary.highest_gamma, "level"), summary.highest_gamma,
+                                counted(summary.widest_count, "operation"), summary.widest_level);
   if (summary.operations_timed > 0) {
     out += fmt::format("  {} of compute, as {} of {} operations say what they take\n",
                        to_human(summary.known_time), summary.operations_timed,
@@ -122,6 +121,10 @@ std::string notes_text(const Summary& summary) {
     out += fmt::format("\nNote: {} of unknown size {} not counted above.\n",
                        counted(summary.memory.unknown_sizes, "tensor"),
                        summary.memory.unknown_sizes == 1 ? "is" : "are");
+  }
+  if (summary.devices > 1) {
+    out += fmt::format("\nNote: operations run on {} devices, whose memory is added up above.\n",
+                       summary.devices);
   }
   if (summary.implicit_copies > 0) {
     out +=

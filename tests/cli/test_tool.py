@@ -126,7 +126,7 @@ def test_errors_name_line_and_column(ebb):
 def test_verify_says_yes(ebb):
     done = ebb("verify", "-", stdin=GOOD)
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "standard input: valid: 2 nodes, all 19 invariants hold\n"
+    assert done.stdout == "standard input: valid: 2 nodes, all 21 invariants hold\n"
 
 
 def test_verify_says_no_with_status_5(ebb):
@@ -134,7 +134,7 @@ def test_verify_says_no_with_status_5(ebb):
     assert done.returncode == 5
     assert done.stdout == ""
     assert done.stderr == (
-        "ebb: standard input:4: V14: 'y' reads %w, which 'w.1' has overwritten by then; "
+        "ebb: standard input:4: V16: 'y' reads %w, which 'w.1' has overwritten by then; "
         "read what 'w.1' makes, or move 'y' above it\n"
     )
 
@@ -150,7 +150,7 @@ def test_verify_json(ebb):
     report = json.loads(done.stdout)
     assert done.returncode == 5
     assert report["valid"] is False
-    assert [(v["code"], v["line"], v["node"]) for v in report["violations"]] == [("V14", 4, "y")]
+    assert [(v["code"], v["line"], v["node"]) for v in report["violations"]] == [("V16", 4, "y")]
 
 
 def test_verify_notes_implicit_copies(ebb):
@@ -166,7 +166,7 @@ def test_other_commands_refuse_what_verify_refuses(ebb, tmp_path, command):
     done = ebb(*command, stdin=STALE)
     assert done.returncode == 3
     assert done.stdout == ""
-    assert "V14" in done.stderr
+    assert "V16" in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

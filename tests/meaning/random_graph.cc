@@ -106,8 +106,9 @@ class Generator {
   void declare() {
     if (dice_.one_in(3)) {
       const ScopeId frame = builder_.frame(random_name("frame"));
-      scopes_ = {frame, builder_.branch(random_name("branch"), frame),
-                 builder_.branch(random_name("branch"))};
+      const ScopeId branch = builder_.branch(random_name("branch"));
+      scopes_ = {frame, builder_.branch(random_name("branch"), frame), branch,
+                 builder_.branch(random_name("branch"), branch)};
     }
     for (std::size_t i = 1 + dice_.below(5); i > 0; --i) {
       const std::string name = random_name("d");
@@ -118,9 +119,15 @@ class Generator {
         case 1:
           readable_.push_back(builder_.constant(name, random_type()));
           break;
-        case 2:
-          readable_.push_back(builder_.param(name, random_type()));
+        case 2: {
+          const TensorId whole = builder_.param(name, random_type());
+          readable_.push_back(whole);
+          if (dice_.one_in(3)) {
+            const auto [type, offset] = random_part(whole);
+            readable_.push_back(builder_.param_view(random_name("part"), type, whole, offset));
+          }
           break;
+        }
         default:
           readable_.push_back(builder_.input(name, random_type()));
       }
@@ -187,8 +194,8 @@ class Generator {
     if (dice_.one_in(4)) op.workspace(Bytes{static_cast<std::int64_t>(dice_.below(10'000))});
     if (dice_.one_in(8)) op.on(random_name("cuda:"));
     // From a node of no scope control may go anywhere but into a frame.
-    const bool in_frame = scope.valid() && scope != scopes_[2];
-    if (!in_frame && !free_nodes_.empty() && dice_.one_in(3)) op.after({dice_.pick(free_nodes_)});
+    const bool in_frame = scope.valid() && (scope == scopes_[0] || scope == scopes_[1]);
+    if (!in_frame && !free_nodes_.empty() && dice_.one_in(3)) op.after(dice_.pick(free_nodes_));
     if (scope.valid()) op.in(scope);
   }
 
@@ -209,46 +216,68 @@ class Generator {
       scalars_.push_back(op.makes_scalar(random_name("s")));
       return;
     }
-    std::vector<BuilderValue> arguments = {0.5, 0.5};
-    for (BuilderValue& argument : arguments) {
-      if (!scalars_.empty() && dice_.one_in(2)) argument = dice_.pick(scalars_);
+    std::vector<BuilderValue> arguments;
+    for (int i = 0; i < 2; ++i) {
+      if (!scalars_.empty() && dice_.one_in(2)) {
+        arguments.emplace_back(dice_.pick(scalars_));
+      } else {
+        arguments.emplace_back(0.5);
+      }
     }
     OpBuilder op = builder_.scalar_op("scalar::add", arguments);
     scalars_.push_back(op.makes_scalar(random_name("s"), DType::kF64));
   }
 
-  // A view of some elements somewhere inside.
-  void add_view() {
-    const TensorId base = dice_.pick(readable_);
+  // Some bytes somewhere inside the storage of a tensor.
+  std::pair<TensorType, Bytes> random_part(TensorId base) {
     const StorageId storage = graph().storage(base);
-    const TensorType& root = graph().type(graph().root(storage));
     const auto size = graph().size(storage);
     TensorType type = tensor_type(DType::kI8, {0});
-    type.residence = root.residence;
-    Bytes offset;
-    if (size && size->count > 0) {
-      const auto begin = dice_.below(static_cast<std::size_t>(size->count));
-      const auto length = 1 + dice_.below(static_cast<std::size_t>(size->count) - begin);
-      offset = Bytes{static_cast<std::int64_t>(begin)};
-      type.dims = {static_cast<std::int64_t>(length)};
-    }
+    type.residence = graph().residence(storage);
+    if (!size || size->count == 0) return {type, Bytes{}};
+    const auto begin = dice_.below(static_cast<std::size_t>(size->count));
+    const auto length = 1 + dice_.below(static_cast<std::size_t>(size->count) - begin);
+    type.dims = {static_cast<std::int64_t>(length)};
+    return {type, Bytes{static_cast<std::int64_t>(begin)}};
+  }
+
+  void add_view() {
+    const TensorId base = dice_.pick(readable_);
+    const auto [type, offset] = random_part(base);
     OpBuilder op = builder_.op("my::view", {base});
     decorate(op);
     readable_.push_back(op.makes_view(random_name("v"), type, base, offset));
   }
 
+  // Of one tensor or a list of them, none in the bytes of another.
   void add_update() {
-    const TensorId old = dice_.pick(readable_);
-    const StorageId storage = graph().storage(old);
-    if (graph().kind(storage) == NodeKind::kConst) return;
+    std::vector<TensorId> old;
+    for (std::size_t i = 1 + dice_.below(3); i > 0; --i) {
+      const TensorId tensor = dice_.pick(readable_);
+      const auto same_bytes = [&](TensorId other) {
+        return graph().storage(other) == graph().storage(tensor);
+      };
+      const bool constant = graph().origin(graph().storage(tensor)) == NodeKind::kConst;
+      if (!constant && std::none_of(old.begin(), old.end(), same_bytes)) old.push_back(tensor);
+    }
+    if (old.empty()) return;
     auto operands = random_operands();
-    operands.insert(operands.begin(), update(old));
+    if (old.size() == 1) {
+      operands.insert(operands.begin(), update(old[0]));
+    } else {
+      std::vector<BuilderOperand> list;
+      for (const TensorId tensor : old) list.push_back(update(tensor));
+      operands.insert(operands.begin(), list_of(list));
+    }
     OpBuilder op = builder_.op("my::add_", operands);
     decorate(op);
-    const TensorId next = op.makes_next(random_name("w"), old);
-    // The old version is no more.
-    std::erase_if(readable_, [&](TensorId t) { return graph().storage(t) == storage; });
-    readable_.push_back(next);
+    for (const TensorId tensor : old) {
+      const TensorId next = op.makes_next(random_name("w"), tensor);
+      // The old version is no more.
+      const StorageId storage = graph().storage(tensor);
+      std::erase_if(readable_, [&](TensorId t) { return graph().storage(t) == storage; });
+      readable_.push_back(next);
+    }
   }
 
   void add_swap() {
@@ -266,23 +295,47 @@ class Generator {
   void add_clone() {
     const NodeId original = graph().producer(dice_.pick(readable_));
     const std::string op_name(graph().op(original));
-    const bool plain = graph().is_op(original) && !graph().clone_of(original).valid() &&
-                       graph().effect(original) == Effect::kPure && op_name == "my::op" &&
-                       graph().attributes(original).empty();
-    if (!plain) return;
-    std::vector<BuilderOperand> operands;
-    for (const Operand& operand : graph().operands(original)) {
-      const bool list = operand.position != Operand::Position::kAlone;
-      const bool gone = operand.tensor.valid() && std::find(readable_.begin(), readable_.end(),
-                                                            operand.tensor) == readable_.end();
-      if (list || gone) return;
-      operands.push_back(BuilderOperand({operand}));
+    if (op_name != "my::op" || graph().clone_of(original).valid() ||
+        graph().effect(original) != Effect::kPure) {
+      return;
     }
-    OpBuilder clone = builder_.op(op_name, operands);
+    // Everything it read must still be there.
+    std::vector<Operand> operands(graph().operands(original).begin(),
+                                  graph().operands(original).end());
+    for (const Operand& operand : operands) {
+      const auto end = readable_.end();
+      if (operand.tensor.valid() && std::find(readable_.begin(), end, operand.tensor) == end)
+        return;
+    }
+    OpBuilder clone = builder_.op(op_name, {BuilderOperand(operands)});
+    const std::vector<Attribute> attributes(graph().attributes(original).begin(),
+                                            graph().attributes(original).end());
+    for (const Attribute& attribute : attributes) {
+      std::vector<BuilderValue> values;
+      for (const Value& value : graph().items(attribute)) values.push_back(as_builder_value(value));
+      const std::string key(graph().text(attribute.key));
+      if (attribute.is_list) {
+        clone.attr(key, values);
+      } else {
+        clone.attr(key, values[0]);
+      }
+    }
     clone.clone_of(original);
-    for (const TensorId result : graph().results(original)) {
+    const std::vector<TensorId> results(graph().results(original).begin(),
+                                        graph().results(original).end());
+    for (const TensorId result : results) {
       readable_.push_back(clone.makes(random_name("again"), TensorType(graph().type(result))));
     }
+  }
+
+  BuilderValue as_builder_value(const Value& value) {
+    if (const auto* text = std::get_if<Text>(&value)) return std::string(graph().text(text->id));
+    if (const auto* blob = std::get_if<Blob>(&value)) return std::string(graph().text(blob->id));
+    if (const auto* boolean = std::get_if<bool>(&value)) return *boolean;
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
+    if (const auto* real = std::get_if<double>(&value)) return *real;
+    if (const auto* dtype = std::get_if<DType>(&value)) return *dtype;
+    return std::get<ScalarId>(value);
   }
 
   Dice dice_;
@@ -291,7 +344,7 @@ class Generator {
   GraphBuilder builder_;
   std::vector<TensorId> readable_;  // of the versions that are current
   std::vector<ScalarId> scalars_;
-  std::vector<ScopeId> scopes_;     // none, or: a frame, a branch in it, a branch at the top
+  std::vector<ScopeId> scopes_;     // none, or: a frame, a branch in it, a branch, a branch in that
   std::vector<NodeId> free_nodes_;  // in no scope
 };
 

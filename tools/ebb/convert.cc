@@ -48,7 +48,10 @@ Result<int> convert(const ConvertOptions& options) {
                                         {"format", *format},
                                         {"nodes", graph->node_count()},
                                         {"bytes", text.size()}};
-    if (auto written = write_file("-", report.dump(2) + "\n"); !written) {
+    if (auto written = write_file(
+            "-",
+            report.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+        !written) {
       return fail(written.error());
     }
   }

@@ -12,9 +12,9 @@ namespace ebb::tool {
 std::string shown_name(const std::string& path);
 
 // The graph as it stands in the file. Errors name the file.
-Result<ParsedGraph> read_graph_text(const std::string& path);
+[[nodiscard]] Result<ParsedGraph> read_graph_text(const std::string& path);
 
 // The same, verified: what breaks an invariant is bad input to every command but `verify`.
-Result<Graph> read_graph(const std::string& path);
+[[nodiscard]] Result<Graph> read_graph(const std::string& path);
 
 }  // namespace ebb::tool

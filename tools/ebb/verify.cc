@@ -7,6 +7,7 @@
 
 #include "commands.h"
 #include "ebb/base/file.h"
+#include "ebb/graph/text_names.h"
 #include "input.h"
 #include "progress.h"
 
@@ -34,7 +35,23 @@ std::string json_text(const ParsedGraph& parsed, const std::vector<Violation>& f
       {"nodes", parsed.graph.node_count()},
       {"implicit_copies", found.empty() ? Json(find_implicit_copies(parsed.graph).size()) : Json()},
       {"violations", std::move(violations)}};
-  return out.dump(2) + "\n";
+  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
+void print_notes(const ParsedGraph& parsed, const std::string& name) {
+  constexpr std::size_t kShown = 10;
+  const auto copies = find_implicit_copies(parsed.graph);
+  for (std::size_t i = 0; i < copies.size() && i < kShown; ++i) {
+    const auto& [tensor, reader] = copies[i];
+    fmt::print(stderr,
+               "ebb: {}:{}: note: '{}' reads %{}, which is on the host; it is copied on the "
+               "spot\n",
+               name, parsed.lines[reader.index()], spelled(parsed.graph.name(reader)),
+               spelled(parsed.graph.name(tensor)));
+  }
+  if (copies.size() > kShown) {
+    fmt::print(stderr, "ebb: {}: note: and {} more such reads\n", name, copies.size() - kShown);
+  }
 }
 
 Result<int> verify(const VerifyOptions& options) {
@@ -55,13 +72,7 @@ Result<int> verify(const VerifyOptions& options) {
   } else if (found.empty()) {
     text = fmt::format("{}: valid: {} nodes, all {} invariants hold\n", name,
                        parsed->graph.node_count(), invariant_count());
-    for (const ImplicitCopy& copy : find_implicit_copies(parsed->graph)) {
-      fmt::print(stderr,
-                 "ebb: {}:{}: note: '{}' reads %{}, which is on the host; it is copied on "
-                 "the spot\n",
-                 name, parsed->lines[copy.reader.index()], parsed->graph.name(copy.reader),
-                 parsed->graph.name(copy.tensor));
-    }
+    print_notes(*parsed, name);
   }
   if (auto written = write_file("-", text); !written) return fail(written.error());
   return found.empty() ? 0 : static_cast<int>(ErrorKind::kRefused);

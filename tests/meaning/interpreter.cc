@@ -1,0 +1,92 @@
+#include "tests/meaning/interpreter.h"
+
+#include <algorithm>
+#include <string>
+
+#include "ebb/base/hash_index.h"
+
+namespace ebb {
+namespace {
+
+class Machine {
+ public:
+  explicit Machine(const Graph& graph)
+      : graph_(graph),
+        buffers_(graph.storage_count()),
+        scalars_(graph.scalar_count()),
+        found_(graph.node_count()) {}
+
+  std::vector<std::uint64_t> run() {
+    for (const StorageId storage : graph_.storages()) {
+      // What is given from outside is there before the first line.
+      const auto fill = graph_.origin(storage) == NodeKind::kOp ? 0 : 0x5EED + storage.index();
+      buffers_[storage.index()].assign(size(storage), static_cast<unsigned char>(fill));
+    }
+    for (const NodeId node : graph_.order()) step(node);
+    return std::move(found_);
+  }
+
+ private:
+  static constexpr std::size_t kUnknownSize = 8;
+
+  [[nodiscard]] std::size_t size(StorageId storage) const {
+    const auto bytes = graph_.size(storage);
+    return bytes ? static_cast<std::size_t>(bytes->count) : kUnknownSize;
+  }
+
+  // The bytes a tensor looks at; strides are ignored, so it may see more than its elements.
+  std::pair<unsigned char*, std::size_t> bytes_of(TensorId tensor) {
+    auto& buffer = buffers_[graph_.storage(tensor).index()];
+    const auto offset = static_cast<std::size_t>(graph_.offset(tensor).count);
+    const auto length = extent(graph_.type(tensor));
+    const std::size_t begin = std::min(offset, buffer.size());
+    const std::size_t room = buffer.size() - begin;
+    return {buffer.data() + begin, length ? static_cast<std::size_t>(length->count) : room};
+  }
+
+  void step(NodeId node) {
+    std::string seen(graph_.op(node));
+    for (const Operand& operand : graph_.operands(node)) {
+      if (!operand.tensor.valid()) continue;
+      const auto [data, length] = bytes_of(operand.tensor);
+      seen.append(reinterpret_cast<const char*>(data), length);
+      seen += '|';
+    }
+    graph_.for_each_scalar_read(
+        node, [&](ScalarId scalar) { seen += std::to_string(scalars_[scalar.index()]) + '|'; });
+    const std::uint64_t hash = hash_bytes(seen);
+    found_[node.index()] = hash;
+    if (const ScalarId scalar = graph_.scalar_result(node); scalar.valid()) {
+      scalars_[scalar.index()] = graph_.is_op(node) ? hash : scalar.index();
+    }
+    if (!graph_.is_op(node)) return;
+    for (const TensorId result : graph_.results(node)) {
+      if (is_view(node, result)) continue;
+      const auto [data, length] = bytes_of(result);
+      for (std::size_t i = 0; i < length; ++i) {
+        data[i] = static_cast<unsigned char>(hash >> (8 * (i % 8))) ^ static_cast<unsigned char>(i);
+      }
+    }
+  }
+
+  // A result in the bytes of something the node reads and does not update.
+  [[nodiscard]] bool is_view(NodeId node, TensorId result) const {
+    if (graph_.root(graph_.storage(result)) == result) return false;
+    return std::none_of(graph_.operands(node).begin(), graph_.operands(node).end(),
+                        [&](const Operand& operand) {
+                          return operand.access == Access::kUpdate && operand.tensor.valid() &&
+                                 graph_.storage(operand.tensor) == graph_.storage(result);
+                        });
+  }
+
+  const Graph& graph_;
+  std::vector<std::vector<unsigned char>> buffers_;
+  std::vector<std::uint64_t> scalars_;
+  std::vector<std::uint64_t> found_;
+};
+
+}  // namespace
+
+std::vector<std::uint64_t> run(const Graph& graph) { return Machine(graph).run(); }
+
+}  // namespace ebb

@@ -1,5 +1,8 @@
 #include "ebb/graph/edit.h"
 
+#include <algorithm>
+#include <utility>
+
 #include "ebb/base/check.h"
 #include "ebb/graph/graph_check.h"
 #include "ebb/graph/versions.h"
@@ -183,10 +186,11 @@ void replace(std::vector<T>& pool, Range& range, std::span<const T> items) {
 template <class Range, class T>
 void append(std::vector<T>& pool, Range& range, const T& item) {
   if (range.begin + range.count != pool.size()) {
-    const std::vector<T> items(pool.begin() + range.begin,
-                               pool.begin() + range.begin + range.count);
-    range.begin = static_cast<std::uint32_t>(pool.size());
-    pool.insert(pool.end(), items.begin(), items.end());
+    const std::uint32_t begin = std::exchange(range.begin, static_cast<std::uint32_t>(pool.size()));
+    for (std::uint32_t i = 0; i < range.count; ++i) {
+      const T moved = pool[begin + i];
+      pool.push_back(moved);
+    }
   }
   EBB_CHECK(pool.size() < 0xFFFFFFFF, "a graph has more than 2^32-2 edges");
   pool.push_back(item);

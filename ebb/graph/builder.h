@@ -79,6 +79,7 @@ class GraphBuilder {
   explicit GraphBuilder(std::string_view name);
   GraphBuilder(const GraphBuilder&) = delete;  // operations in the making point here
   GraphBuilder& operator=(const GraphBuilder&) = delete;
+  ~GraphBuilder() = default;
 
   TensorId input(std::string_view name, const TensorType& type);
   TensorId param(std::string_view name, const TensorType& type);

@@ -189,8 +189,10 @@ TEST(Builder, DeclaresParametersInsideOthers) {
 
 TEST(Builder, AddsControlsOneByOneInLinearTime) {
   GraphBuilder b("g");
+  constexpr int kCount = 100'000;
   std::vector<NodeId> nodes;
-  for (int i = 0; i < 100'000; ++i) nodes.push_back(b.op("f", {}).named("n" + std::to_string(i)));
+  nodes.reserve(kCount);
+  for (int i = 0; i < kCount; ++i) nodes.push_back(b.op("f", {}).named("n" + std::to_string(i)));
   OpBuilder group = b.op("f", {});
   for (const NodeId node : nodes) group.after(node);
   const NodeId all = group.named("all");

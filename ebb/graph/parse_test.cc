@@ -5,6 +5,7 @@
 
 #include <string>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "ebb/graph/print.h"
@@ -34,16 +35,16 @@ TEST(Parse, LongLinesTakeLinearTime) {
   std::string attributes;
   std::string controls;
   for (int i = 0; i < kCount; ++i) {
-    const std::string n = std::to_string(i);
     const char* comma = i == 0 ? "" : ", ";
-    params += "  param %p" + n + ": f32[4]\n";
-    results += comma + ("%r" + n) + ": f32[4] ~ %p" + n;
-    updates += comma + ("%p" + n) + "!";
-    attributes += comma + ("k" + n) + " = " + n;
-    controls += comma + ("p" + n);
+    params += fmt::format("  param %p{}: f32[4]\n", i);
+    results += fmt::format("{}%r{}: f32[4] ~ %p{}", comma, i, i);
+    updates += fmt::format("{}%p{}!", comma, i);
+    attributes += fmt::format("{}k{} = {}", comma, i, i);
+    controls += fmt::format("{}p{}", comma, i);
   }
-  const std::string text = "graph g {\n" + params + "  " + results + " = my::op([" + updates +
-                           "]) {" + attributes + "} after " + controls + "\n  return\n}\n";
+  const std::string text =
+      fmt::format("graph g {{\n{}  {} = my::op([{}]) {{{}}} after {}\n  return\n}}\n", params,
+                  results, updates, attributes, controls);
   const auto graph = parse_valid(text);
   ASSERT_TRUE(graph) << graph.error().message;
   EXPECT_EQ(print(*graph), text);

@@ -22,6 +22,7 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text), cursor_(text), edit_(parsed_.graph) {}
   Parser(const Parser&) = delete;
   Parser& operator=(const Parser&) = delete;
+  ~Parser() = default;
 
   Result<ParsedGraph> run();
 

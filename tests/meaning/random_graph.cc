@@ -266,6 +266,7 @@ class Generator {
       operands.insert(operands.begin(), update(old[0]));
     } else {
       std::vector<BuilderOperand> list;
+      list.reserve(old.size());
       for (const TensorId tensor : old) list.push_back(update(tensor));
       operands.insert(operands.begin(), list_of(list));
     }

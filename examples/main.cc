@@ -175,7 +175,7 @@ int run(int argc, char** argv) {
     return app.exit(error) == 0 ? 0 : static_cast<int>(ErrorKind::kUsage);
   }
   if (const Status status = write_model(request); !status) {
-    fmt::print(stderr, "ebb-example: {}\n", status.error().message);
+    write_to_stderr(fmt::format("ebb-example: {}\n", status.error().render("")));
     return static_cast<int>(status.error().kind);
   }
   return 0;
@@ -188,10 +188,11 @@ int main(int argc, char** argv) {
   try {
     return ebb::examples::run(argc, argv);
   } catch (const std::bad_alloc&) {
-    fmt::print(stderr, "ebb-example: the graph does not fit in memory; make it smaller\n");
+    ebb::write_to_stderr(
+        fmt::format("ebb-example: the graph does not fit in memory; make it smaller\n"));
     return static_cast<int>(ebb::ErrorKind::kBadInput);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "ebb-example: this is a bug: {}\n", error.what());
+    ebb::write_to_stderr(fmt::format("ebb-example: this is a bug: {}\n", error.what()));
     return 1;
   }
 }

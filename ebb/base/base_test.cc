@@ -33,6 +33,15 @@ TEST(Error, StaysOnOneLineWhateverItQuotes) {
   EXPECT_EQ(error.render("x\ty"), "x\\x09y: a\\x0ab\\x1b[0m");
 }
 
+TEST(Error, LongMessagesAreCutAndC1ControlsSpelledOut) {
+  const Error error{
+      .kind = ErrorKind::kBadInput, .code = {}, .message = std::string(5000, 'x'), .place = {}};
+  EXPECT_EQ(error.render("f"), "f: " + std::string(1000, 'x') + " ...");
+  EXPECT_EQ(printable("a\xc2\x9b"
+                      "b\xc2\xa0"),
+            "a\\u009bb\xc2\xa0");
+}
+
 TEST(Check, ThrowsWithThePlaceAndTheCondition) {
   const int left = 3;
   try {

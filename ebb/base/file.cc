@@ -112,7 +112,9 @@ Status write_file(const std::string& path, std::string_view content) {
   }
   const std::string target = behind_links(path).string();
 
-  std::string temporary = target + ".XXXXXX";
+  // Not longer than the name it will have, which may be as long as names can be.
+  const std::filesystem::path folder = std::filesystem::path(target).parent_path();
+  std::string temporary = (folder / ".ebb.XXXXXX").string();
   FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!file.valid()) return fail(system_error("write", path));
   const bool done = write_all(file.get(), content) && ::fchmod(file.get(), mode_for(target)) == 0 &&
@@ -125,5 +127,7 @@ Status write_file(const std::string& path, std::string_view content) {
   }
   return {};
 }
+
+void write_to_stderr(std::string_view text) { write_all(STDERR_FILENO, text); }
 
 }  // namespace ebb

@@ -16,4 +16,7 @@ namespace ebb {
 // directly.
 [[nodiscard]] Status write_file(const std::string& path, std::string_view content);
 
+// For messages: a standard error that is closed or full is nobody's to hear of.
+void write_to_stderr(std::string_view text);
+
 }  // namespace ebb

@@ -34,6 +34,9 @@ struct Error {
   [[nodiscard]] std::string render(std::string_view file) const;
 };
 
+// The text with control characters spelled out, for messages and terminals.
+std::string printable(std::string_view text);
+
 template <class T>
 using Result = tl::expected<T, Error>;
 using Status = tl::expected<void, Error>;

@@ -27,6 +27,11 @@ bool Parser::parse_file() {
     return cursor_.error_at(text_.data() + bad, "P02",
                             "this byte is not UTF-8; a graph is a UTF-8 text");
   }
+  // The mark that some editors put in front of UTF-8.
+  constexpr std::string_view kMark = "\xEF\xBB\xBF";
+  if (text_.starts_with(kMark)) {
+    for (const char c : kMark) cursor_.take(c);
+  }
   cursor_.skip_blank_lines();
   if (cursor_.at_end()) {
     return cursor_.error("P03", "the text is empty; a graph begins with 'graph NAME {'");

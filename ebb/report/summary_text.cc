@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "ebb/graph/print.h"
@@ -73,24 +75,27 @@ std::string order_text(const Graph& graph, const Summary& summary) {
 // The memory at operations only: the declarations that usually stand in front say nothing new.
 std::string curve_text(const Graph& graph, const MemoryCurve& memory) {
   std::vector<Bytes> values;
-  std::size_t marked = 0;
+  std::vector<NodeId> nodes;
   for (std::uint32_t i = 0; i < graph.order().size(); ++i) {
     if (!graph.is_op(graph.order()[i])) continue;
-    if (i <= memory.peak_position) marked = values.size();
     values.push_back(memory.device[i]);
+    nodes.push_back(graph.order()[i]);
   }
   if (values.empty()) return {};
-  return draw_curve(
-      values, marked,
-      fmt::format("'{}', operation {} of {}", graph.name(graph.order()[memory.peak_position]),
-                  marked + 1, values.size()));
+  const auto marked =
+      static_cast<std::size_t>(std::max_element(values.begin(), values.end()) - values.begin());
+  return draw_curve(values, marked,
+                    fmt::format("'{}', operation {} of {}", spelled(graph.name(nodes[marked])),
+                                marked + 1, values.size()));
 }
 
 std::string peak_text(const Graph& graph, const Summary& summary) {
   const MemoryCurve& memory = summary.memory;
   const NodeId peak_node = graph.order()[memory.peak_position];
-  std::string out =
-      fmt::format("\nAt the peak, while '{}' runs:\n", spelled(graph.name(peak_node)));
+  const std::string when = graph.is_op(peak_node)
+                               ? fmt::format("while '{}' runs", spelled(graph.name(peak_node)))
+                               : "before the first operation";
+  std::string out = fmt::format("\nAt the peak, {}:\n", when);
   const auto share = [&](Bytes bytes, std::string_view what) {
     if (bytes.count > 0) out += fmt::format("  {:>10}  {}\n", to_human(bytes), what);
   };

@@ -19,7 +19,9 @@ Error in_file(Error error, const std::string& path) {
 
 }  // namespace
 
-std::string shown_name(const std::string& path) { return path == "-" ? "standard input" : path; }
+std::string shown_name(const std::string& path) {
+  return path == "-" ? "standard input" : printable(path);
+}
 
 Result<ParsedGraph> read_graph_text(const std::string& path) {
   if (path.ends_with(".pb") || path.ends_with(".pbtxt")) {

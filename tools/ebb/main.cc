@@ -17,18 +17,18 @@ namespace {
 constexpr int kInternal = 1;
 
 int report(const Error& error) {
-  fmt::print(stderr, "ebb: {}\n", error.render(""));
+  write_to_stderr(fmt::format("ebb: {}\n", error.render("")));
   return static_cast<int>(error.kind);
 }
 
 int report(const InternalError& error) {
-  fmt::print(stderr, "ebb: {}\n", error.what());
-  fmt::print(stderr, "ebb: this is a bug in ebb, not in your input; please report it\n");
+  write_to_stderr(fmt::format("ebb: {}\n", error.what()));
+  write_to_stderr(fmt::format("ebb: this is a bug in ebb, not in your input; please report it\n"));
   if (!error.dump().empty()) {
     const auto path = std::filesystem::temp_directory_path() /
                       fmt::format("ebb-dump-{}.ebb", static_cast<long>(::getpid()));
     if (write_file(path.string(), error.dump())) {
-      fmt::print(stderr, "ebb: the graph at hand was written to {}\n", path.string());
+      write_to_stderr(fmt::format("ebb: the graph at hand was written to {}\n", path.string()));
     }
   }
   return kInternal;
@@ -50,9 +50,10 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // --help or --version
     return app.exit(asked);
   } catch (const CLI::ParseError& wrong) {
-    fmt::print(stderr, "ebb: {}\n", wrong.what());
-    fmt::print(stderr, "ebb: 'ebb {}--help' tells more\n",
-               app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " ");
+    write_to_stderr(fmt::format("ebb: {}\n", wrong.what()));
+    write_to_stderr(fmt::format(
+        "ebb: 'ebb {}--help' tells more\n",
+        app.get_subcommands().empty() ? "" : app.get_subcommands()[0]->get_name() + " "));
     return static_cast<int>(ErrorKind::kUsage);
   }
   for (const Command& command : commands) {

@@ -7,6 +7,8 @@
 
 #include <fmt/format.h>
 
+#include "ebb/base/file.h"
+
 namespace ebb::tool {
 namespace {
 
@@ -36,10 +38,9 @@ void Progress::watch() {
   if (over_.wait_until(lock, kStart + seconds(2), is_over)) return;
   do {
     const auto elapsed = std::chrono::duration_cast<seconds>(Clock::now() - kStart);
-    fmt::print(stderr, "\rebb: {} … {} s", stage_, elapsed.count());
-    std::fflush(stderr);
+    write_to_stderr(fmt::format("\rebb: {} … {} s", stage_, elapsed.count()));
   } while (!over_.wait_for(lock, seconds(1), is_over));
-  fmt::print(stderr, "\r\033[K");
+  write_to_stderr(fmt::format("\r\033[K"));
 }
 
 }  // namespace ebb::tool

@@ -43,14 +43,15 @@ void print_notes(const ParsedGraph& parsed, const std::string& name) {
   const auto copies = find_implicit_copies(parsed.graph);
   for (std::size_t i = 0; i < copies.size() && i < kShown; ++i) {
     const auto& [tensor, reader] = copies[i];
-    fmt::print(stderr,
-               "ebb: {}:{}: note: '{}' reads %{}, which is on the host; it is copied on the "
-               "spot\n",
-               name, parsed.lines[reader.index()], spelled(parsed.graph.name(reader)),
-               spelled(parsed.graph.name(tensor)));
+    write_to_stderr(
+        fmt::format("ebb: {}:{}: note: '{}' reads %{}, which is on the host; it is copied on the "
+                    "spot\n",
+                    name, parsed.lines[reader.index()], spelled(parsed.graph.name(reader)),
+                    spelled(parsed.graph.name(tensor))));
   }
   if (copies.size() > kShown) {
-    fmt::print(stderr, "ebb: {}: note: and {} more such reads\n", name, copies.size() - kShown);
+    write_to_stderr(
+        fmt::format("ebb: {}: note: and {} more such reads\n", name, copies.size() - kShown));
   }
 }
 
@@ -64,7 +65,7 @@ Result<int> verify(const VerifyOptions& options) {
     found = find_violations(parsed->graph);
   }
   for (const Violation& violation : found) {
-    fmt::print(stderr, "ebb: {}\n", as_error(violation, *parsed).render(name));
+    write_to_stderr(fmt::format("ebb: {}\n", as_error(violation, *parsed).render(name)));
   }
   std::string text;
   if (options.json) {

@@ -1,9 +1,9 @@
-# The installed package: find_package(ebb) gives ebb::core.
+# The installed package: find_package(ebb) gives ebb::core and ebb::exec.
 include(CMakePackageConfigHelpers)
 
 set(EBB_PACKAGE_DIR "${CMAKE_INSTALL_LIBDIR}/cmake/ebb")
 
-install(TARGETS ebb_core
+install(TARGETS ebb_core ebb_exec
   EXPORT ebbTargets
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"

@@ -1,9 +1,11 @@
 #include "ebb/base/file.h"
 
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -67,8 +69,13 @@ bool write_all(int fd, std::string_view content) {
   return true;
 }
 
-Status write_directly(int fd, const std::string& path, std::string_view content) {
-  if (!write_all(fd, content)) return fail(system_error("write", path));
+bool write_all(int fd, std::span<const std::string_view> pieces) {
+  return std::all_of(pieces.begin(), pieces.end(),
+                     [fd](std::string_view piece) { return write_all(fd, piece); });
+}
+
+Status write_directly(int fd, const std::string& path, std::span<const std::string_view> pieces) {
+  if (!write_all(fd, pieces)) return fail(system_error("write", path));
   return {};
 }
 
@@ -100,15 +107,35 @@ Result<std::string> read_file(const std::string& path) {
   return read_all(file.get(), path);
 }
 
+void MappedFile::Unmap::operator()(std::byte* data) const { ::munmap(data, size); }
+
+Result<MappedFile> MappedFile::open(const std::string& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat status{};
+  if (!file.valid() || ::fstat(file.get(), &status) != 0) return fail(system_error("read", path));
+  if (!S_ISREG(status.st_mode)) {
+    return fail(ErrorKind::kBadInput, fmt::format("cannot read {}: not a regular file", path));
+  }
+  const auto size = static_cast<std::size_t>(status.st_size);
+  if (size == 0) return MappedFile(nullptr, 0);  // which the system would not map
+  void* data = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
+  if (data == MAP_FAILED) return fail(system_error("read", path));
+  return MappedFile(static_cast<std::byte*>(data), size);
+}
+
 Status write_file(const std::string& path, std::string_view content) {
-  if (path == "-") return write_directly(STDOUT_FILENO, "standard output", content);
+  return write_file(path, std::span(&content, 1));
+}
+
+Status write_file(const std::string& path, std::span<const std::string_view> pieces) {
+  if (path == "-") return write_directly(STDOUT_FILENO, "standard output", pieces);
 
   std::error_code ignored;
   const auto status = std::filesystem::status(path, ignored);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
     const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
     if (!file.valid()) return fail(system_error("write", path));
-    return write_directly(file.get(), path, content);
+    return write_directly(file.get(), path, pieces);
   }
   const std::string target = behind_links(path).string();
 
@@ -117,7 +144,7 @@ Status write_file(const std::string& path, std::string_view content) {
   std::string temporary = (folder / ".ebb.XXXXXX").string();
   FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!file.valid()) return fail(system_error("write", path));
-  const bool done = write_all(file.get(), content) && ::fchmod(file.get(), mode_for(target)) == 0 &&
+  const bool done = write_all(file.get(), pieces) && ::fchmod(file.get(), mode_for(target)) == 0 &&
                     file.close() && ::rename(temporary.c_str(), target.c_str()) == 0;
   if (!done) {
     const int cause = errno;

@@ -39,6 +39,39 @@ TEST_F(FileTest, WhatIsWrittenIsRead) {
   EXPECT_EQ(files(), 1U);
 }
 
+TEST_F(FileTest, PiecesAreWrittenOneAfterTheOther) {
+  const std::string_view pieces[] = {"one", "", "two", "three"};
+  ASSERT_TRUE(write_file(path("f"), pieces));
+  EXPECT_EQ(read_file(path("f")).value(), "onetwothree");
+}
+
+std::string text_of(const MappedFile& file) {
+  return {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()};
+}
+
+TEST_F(FileTest, AMappedFileHasTheBytesOfTheFile) {
+  ASSERT_TRUE(write_file(path("f"), "content"));
+  EXPECT_EQ(text_of(MappedFile::open(path("f")).value()), "content");
+  ASSERT_TRUE(write_file(path("f"), ""));
+  EXPECT_TRUE(MappedFile::open(path("f")).value().bytes().empty());
+}
+
+TEST_F(FileTest, AMappedFileKeepsItsBytesWhenTheFileIsReplaced) {
+  ASSERT_TRUE(write_file(path("f"), "old"));
+  const auto old = MappedFile::open(path("f"));
+  ASSERT_TRUE(write_file(path("f"), "a new one"));
+  EXPECT_EQ(text_of(old.value()), "old");
+}
+
+TEST_F(FileTest, WhatCannotBeMappedIsNamed) {
+  const auto missing = MappedFile::open(path("none"));
+  ASSERT_FALSE(missing);
+  EXPECT_NE(missing.error().message.find("none: No such file"), std::string::npos);
+  const auto folder = MappedFile::open(folder_.string());
+  ASSERT_FALSE(folder);
+  EXPECT_NE(folder.error().message.find("not a regular file"), std::string::npos);
+}
+
 TEST_F(FileTest, AMissingFileIsNamed) {
   const auto content = read_file(path("none"));
   ASSERT_FALSE(content);

@@ -26,6 +26,7 @@
 #include "ebb/graph/parse.h"
 #include "ebb/graph/print.h"
 #include "ebb/graph/verify.h"
+#include "ebb/lower/program.h"
 #include "ebb/order/gamma.h"
 #include "ebb/order/liveness.h"
 #include "ebb/report/summary.h"
@@ -153,6 +154,41 @@ std::string implicit_copies_of(const Graph& graph) {
   return out;
 }
 
+// Every kernel asks for its new results and for the workspace that its line names.
+std::vector<Recipe> plain_recipes(const Graph& graph) {
+  std::vector<Recipe> recipes(graph.node_count());
+  for (const NodeId node : graph.nodes()) {
+    if (instruction_kind(graph, node) != InstructionKind::kKernel) continue;
+    auto& requests = recipes[node.index()].requests;
+    std::int32_t index = 0;
+    for (const TensorId result : graph.results(node)) {
+      const Bytes size = extent(graph.type(result)).value_or(Bytes{});
+      const bool is_new = graph.root(graph.storage(result)) == result;
+      if (is_new && size.count > 0) requests.push_back({.size = size, .result = index});
+      ++index;
+    }
+    const auto count = static_cast<std::uint32_t>(requests.size());
+    if (const Bytes workspace = graph.workspace(node); workspace.count > 0) {
+      requests.push_back({.size = workspace, .freed_after = count + 1});
+    }
+  }
+  return recipes;
+}
+
+std::string program_with(const Graph& graph, const LowerOptions& options) {
+  const auto recipes = plain_recipes(graph);
+  const auto program = lower(graph, recipes, options);
+  if (!program) return "error: " + program.error().render("test.ebb") + "\n";
+  const Status right = check_program(graph, recipes, *program, options);
+  if (!right) return "error: " + right.error().render("test.ebb") + "\n";
+  return to_text(graph, *program);
+}
+
+std::string program_of(const Graph& graph) { return program_with(graph, {}); }
+std::string program_apart_of(const Graph& graph) {
+  return program_with(graph, {.reuse_in_place = false});
+}
+
 std::string json_of(const Graph& graph) { return to_json(graph, summarize(graph)); }
 std::string show_of(const Graph& graph) { return to_text(graph, summarize(graph)); }
 
@@ -167,6 +203,8 @@ const std::map<std::string, Question>& questions() {
       {"expect floor", floor_of},
       {"expect implicit copies", implicit_copies_of},
       {"expect dot", to_dot},
+      {"expect program", program_of},
+      {"expect program without reuse", program_apart_of},
       {"expect show", show_of},
       {"expect json", json_of},
   };

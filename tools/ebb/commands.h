@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 
 #include <CLI/CLI.hpp>
 
@@ -21,5 +22,10 @@ struct Command {
 Command add_show(CLI::App& app);
 Command add_verify(CLI::App& app);
 Command add_convert(CLI::App& app);
+
+// `run` is another program, which this one becomes. Puts its name among the commands.
+void list_run(CLI::App& app);
+// With the arguments that follow `run`. Comes back only when there is no such program.
+Error become_run(std::span<char*> arguments);
 
 }  // namespace ebb::tool

@@ -31,6 +31,11 @@ Progress::~Progress() {
   watcher_.join();
 }
 
+void Progress::update(std::string stage) {
+  const std::scoped_lock lock(mutex_);
+  stage_ = std::move(stage);
+}
+
 void Progress::watch() {
   using std::chrono::seconds;
   std::unique_lock lock(mutex_);
@@ -38,7 +43,7 @@ void Progress::watch() {
   if (over_.wait_until(lock, kStart + seconds(2), is_over)) return;
   do {
     const auto elapsed = std::chrono::duration_cast<seconds>(Clock::now() - kStart);
-    write_to_stderr(fmt::format("\rebb: {} … {} s", stage_, elapsed.count()));
+    write_to_stderr(fmt::format("\r\033[Kebb: {} … {} s", stage_, elapsed.count()));
   } while (!over_.wait_for(lock, seconds(1), is_over));
   write_to_stderr(fmt::format("\r\033[K"));
 }

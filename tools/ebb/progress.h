@@ -16,6 +16,9 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  // What it says from now on.
+  void update(std::string stage);
+
  private:
   void watch();
 

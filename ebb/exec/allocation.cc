@@ -1,0 +1,52 @@
+#include "ebb/exec/allocation.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace ebb::exec {
+namespace {
+
+thread_local AllocationSource* installed = nullptr;
+
+constexpr std::string_view kRemedy =
+    "the number of threads or a library setting changed since it was compiled; compile again";
+
+}  // namespace
+
+AllocationSource* current_source() { return installed; }
+
+SourceScope::SourceScope(AllocationSource* source) : before_(installed) { installed = source; }
+
+SourceScope::~SourceScope() { installed = before_; }
+
+void Replay::start(std::byte* arena, std::span<const Serving> servings) {
+  arena_ = arena;
+  servings_ = servings;
+  next_ = 0;
+}
+
+std::byte* Replay::allocate(std::size_t bytes) {
+  const std::size_t count = servings_.size();
+  if (next_ == count) {
+    throw UnexpectedRequest(fmt::format("it asked for {} in request {}, and {} were planned: {}",
+                                        to_text(Bytes{static_cast<std::int64_t>(bytes)}), count + 1,
+                                        count, kRemedy));
+  }
+  const Serving& serving = servings_[next_];
+  if (bytes > static_cast<std::size_t>(serving.size.count)) {
+    throw UnexpectedRequest(fmt::format("it asked for {} in request {} of {}, planned were {}: {}",
+                                        to_text(Bytes{static_cast<std::int64_t>(bytes)}), next_ + 1,
+                                        count, to_text(serving.size), kRemedy));
+  }
+  ++next_;
+  return serving.offset == Serving::kElsewhere ? nullptr : arena_ + serving.offset.count;
+}
+
+bool Replay::owns(const void* memory) const {
+  return std::any_of(servings_.begin(), servings_.end(), [&](const Serving& serving) {
+    return serving.offset != Serving::kElsewhere && arena_ + serving.offset.count == memory;
+  });
+}
+
+}  // namespace ebb::exec

@@ -1,0 +1,104 @@
+// Runs a program in an arena, one step a call.
+//
+//   Result<Arena> arena = Arena::make(program.arena_size);
+//   Result<Executor> executor = Executor::make(graph, program, kernels, *arena);
+//   Status ok = executor->run(scalars);
+//
+// The caller fills inputs (and, once, the state) through place() before run, and reads outputs
+// after it and before the next: their bytes are reused. Steps of different executors may run at the
+// same time on different threads if their arenas differ; one executor runs one step at a time.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "ebb/base/result.h"
+#include "ebb/exec/allocation.h"
+#include "ebb/exec/kernel.h"
+#include "ebb/exec/scalars.h"
+#include "ebb/graph/graph.h"
+#include "ebb/lower/program.h"
+
+namespace ebb::exec {
+
+// One block of zeroed host memory, aligned to a page. Untouched pages cost nothing.
+class Arena {
+ public:
+  // Fails (kInfeasible) when the machine has not that much.
+  [[nodiscard]] static Result<Arena> make(Bytes size);
+  [[nodiscard]] std::byte* data() const { return data_.get(); }
+  [[nodiscard]] Bytes size() const { return size_; }
+
+ private:
+  struct Unmap {
+    std::size_t size = 0;
+    void operator()(std::byte* data) const;
+  };
+  Arena(std::byte* data, Bytes size);
+  std::unique_ptr<std::byte, Unmap> data_;
+  Bytes size_;
+};
+
+// What a step that did not finish has done to the state, counted in updates of variables.
+struct Torn {
+  std::size_t updates_done = 0;
+  std::size_t updates_in_doubt = 0;  // those of the operation that failed: done, or half, or not
+  std::size_t updates_in_all = 0;
+  TensorId first;  // the first variable that was updated, or may have been
+
+  // Whether the state is as before the step.
+  [[nodiscard]] bool is_whole() const { return updates_done == 0 && updates_in_doubt == 0; }
+};
+
+class Executor {
+ public:
+  // Everything must outlive the executor. The program must be for this graph, and fit the arena.
+  [[nodiscard]] static Result<Executor> make(const Graph& graph, const Program& program,
+                                             Kernels& kernels, const Arena& arena);
+
+  // Asked between instructions as long as no state has been updated; true stops the step with
+  // kRefused and the state as it was. After the first update the step always runs to its end.
+  using Interrupted = std::function<bool()>;
+
+  // The scalars that the graph declares must have been set; the others are computed.
+  //
+  // On an error the message has the node's line, its operands' types, the line of user code
+  // (attribute ebb.at), and how much of the state had been updated: torn() says it as data, until
+  // the next run. The arena can be used again. Of exceptions only InternalError comes through.
+  [[nodiscard]] Status run(Scalars& scalars, const Interrupted& interrupted = nullptr);
+  [[nodiscard]] const Torn& torn() const { return torn_; }
+
+  [[nodiscard]] std::byte* place(TensorId tensor) const { return places_[tensor.index()]; }
+
+ private:
+  // One instruction made ready: everything a step looks at, in the order of looking.
+  struct Ready {
+    std::unique_ptr<Kernel> kernel;  // null for arithmetic
+    std::span<const Serving> servings;
+    std::uint32_t arithmetic = 0;  // its number among those
+    std::uint32_t updates = 0;     // variables it updates
+  };
+
+  Executor(const Graph& graph, const Program& program, const Arena& arena);
+
+  [[nodiscard]] Status add(const Instruction& instruction, Kernels& kernels);
+  [[nodiscard]] Status take_given(Scalars& scalars) const;
+  // Runs one instruction; an exception becomes an error.
+  [[nodiscard]] Status run_one(const Ready& ready, Replay& replay, Scalars& scalars) const;
+  [[nodiscard]] Error explain(Error error, std::size_t instruction) const;
+
+  const Graph* graph_;
+  const Program* program_;
+  std::byte* base_;
+  std::vector<std::byte*> places_;
+  std::vector<Ready> ready_;  // by instruction
+  std::vector<Arithmetic> arithmetic_;
+  std::vector<ScalarId> given_;  // declared by the graph
+  std::size_t updates_in_all_ = 0;
+  Torn torn_;
+};
+
+}  // namespace ebb::exec

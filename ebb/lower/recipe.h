@@ -1,0 +1,27 @@
+// What one operation asks its allocator for while it runs: measured once per signature
+// (graph/signature.h), the same in every step, and served from planned offsets ever after.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "ebb/base/units.h"
+
+namespace ebb {
+
+struct Request {
+  static constexpr std::int32_t kTemporary = -1;  // given back before the operation ends
+  static constexpr std::int32_t kKept = -2;       // kept by the library; not ours to place
+
+  Bytes size;
+  // Which result of the node lives in it (counted from 0), or one of the above.
+  std::int32_t result = kTemporary;
+  // For temporaries: how many requests had been made when it was given back.
+  std::uint32_t freed_after = 0;
+};
+
+struct Recipe {
+  std::vector<Request> requests;  // in the order of asking
+};
+
+}  // namespace ebb

@@ -1,0 +1,97 @@
+#include "ebb/torch/allocator.h"
+
+#include <utility>
+
+#include <c10/core/Allocator.h>
+#include <c10/core/CPUAllocator.h>
+
+#include "ebb/base/check.h"
+#include "ebb/exec/allocation.h"
+
+namespace ebb::torch {
+
+struct Recording::State {
+  std::vector<Entry> entries;
+
+  void note_given_back(const void* memory) {
+    // From the end: an address may have been given out before.
+    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
+      if (entry->data != memory) continue;
+      entry->freed = true;
+      entry->freed_after = entries.size();
+      return;
+    }
+  }
+};
+
+namespace {
+
+thread_local Recording::State* recording = nullptr;
+c10::DeleterFnPtr original_deleter = nullptr;  // set once, before the allocator is installed
+
+// Gives memory back that came through us. Libraries (oneDNN) ask for plain memory and give it back
+// with nothing but its address, so that the address alone must tell where it came from.
+void give_back(void* memory) {
+  const exec::AllocationSource* source = exec::current_source();
+  if (source != nullptr && source->owns(memory)) return;
+  if (recording != nullptr) recording->note_given_back(memory);
+  original_deleter(memory);
+}
+
+class DelegatingAllocator final : public c10::Allocator {
+ public:
+  explicit DelegatingAllocator(c10::Allocator* original) : original_(original) {}
+
+  c10::DataPtr allocate(std::size_t bytes) override {
+    if (exec::AllocationSource* source = exec::current_source(); source != nullptr && bytes > 0) {
+      if (std::byte* served = source->allocate(bytes); served != nullptr) {
+        return {served, served, &keep, c10::Device(c10::DeviceType::CPU)};
+      }
+    }
+    c10::DataPtr memory = original_->allocate(bytes);
+    if (recording == nullptr || bytes == 0) return memory;
+    void* data = memory.release_context();
+    recording->entries.push_back({.data = data, .bytes = bytes});
+    return {data, data, &give_back, c10::Device(c10::DeviceType::CPU)};
+  }
+
+  [[nodiscard]] c10::DeleterFnPtr raw_deleter() const override { return &give_back; }
+
+  void copy_data(void* to, const void* from, std::size_t bytes) const override {
+    original_->copy_data(to, from, bytes);
+  }
+
+ private:
+  static void keep(void* /*arena*/) {}
+
+  c10::Allocator* original_;
+};
+
+}  // namespace
+
+void install_allocator() {
+  static DelegatingAllocator* const ours = [] {
+    // Leaked on purpose: storages that are destroyed at the very end still point to it.
+    c10::Allocator* original = c10::GetCPUAllocator();
+    original_deleter = original->raw_deleter();
+    EBB_CHECK(original_deleter != nullptr, "the CPU allocator gives out no plain memory");
+    auto* made = new DelegatingAllocator(original);  // NOLINT(*-owning-memory)
+    c10::SetCPUAllocator(made, /*priority=*/1);
+    return made;
+  }();
+  EBB_CHECK(c10::GetCPUAllocator() == ours, "somebody replaced the CPU allocator of PyTorch");
+}
+
+Recording::Recording() : state_(std::make_unique<State>()) {
+  EBB_CHECK(recording == nullptr, "a recording within a recording");
+  recording = state_.get();
+}
+
+Recording::~Recording() { recording = nullptr; }
+
+std::vector<Recording::Entry> Recording::finish() {
+  recording = nullptr;
+  return std::move(state_->entries);
+}
+
+}  // namespace ebb::torch

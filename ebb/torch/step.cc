@@ -1,0 +1,67 @@
+#include "ebb/torch/step.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ebb/base/check.h"
+#include "ebb/base/nearest.h"
+#include "ebb/torch/no_fill.h"
+
+namespace ebb::torch {
+
+Result<std::unique_ptr<Step>> Step::make(Graph graph, const StepOptions& options) {
+  std::unique_ptr<Step> step(new Step(std::move(graph)));
+  auto recipes = exec::measure_all(step->graph_, step->kernels_, options.progress);
+  if (!recipes) return fail(recipes.error());
+  step->recipes_ = *std::move(recipes);
+
+  auto program = lower(step->graph_, step->recipes_);
+  if (!program) return fail(program.error());
+  step->program_ = *std::move(program);
+  if (Status ok = check_program(step->graph_, step->recipes_, step->program_); !ok) {
+    EBB_CHECK(ok.has_value(), "a wrong program: {}", ok.error().message);
+  }
+
+  auto arena = exec::Arena::make(step->program_.arena_size);
+  if (!arena) return fail(arena.error());
+  step->arena_ = std::make_shared<const exec::Arena>(*std::move(arena));
+
+  auto executor = exec::Executor::make(step->graph_, step->program_, step->kernels_, *step->arena_);
+  if (!executor) return fail(executor.error());
+  step->executor_ = std::make_unique<exec::Executor>(*std::move(executor));
+  return step;
+}
+
+Status Step::run(const std::map<std::string, exec::Number>& given,
+                 const exec::Executor::Interrupted& interrupted) {
+  exec::Scalars scalars(graph_);
+  std::size_t found = 0;
+  for (const ScalarId scalar : graph_.scalars()) {
+    if (graph_.kind(graph_.producer(scalar)) != NodeKind::kScalar) continue;
+    const auto value = given.find(std::string(graph_.name(scalar)));
+    if (value == given.end()) {
+      return fail(ErrorKind::kUsage,
+                  fmt::format("the step needs a value for its scalar ${}", graph_.name(scalar)));
+    }
+    auto converted = exec::convert(value->second, graph_.dtype(scalar));
+    if (!converted) return fail(converted.error());
+    scalars.set(scalar, *converted);
+    ++found;
+  }
+  if (found != given.size()) {
+    for (const auto& [name, value] : given) {
+      const ScalarId scalar = graph_.find_scalar(name);
+      if (scalar.valid() && graph_.kind(graph_.producer(scalar)) == NodeKind::kScalar) continue;
+      NearestWord nearest(name);
+      for (const ScalarId known : graph_.scalars()) nearest.offer(graph_.name(known));
+      std::string message = fmt::format("the step has no scalar ${}", printable(name));
+      if (!nearest.word().empty()) message += fmt::format("; did you mean ${}?", nearest.word());
+      return fail(ErrorKind::kUsage, message);
+    }
+  }
+  const NoFill no_fill;
+  return executor_->run(scalars, interrupted);
+}
+
+}  // namespace ebb::torch

@@ -1,0 +1,261 @@
+"""A compiled step: a captured one, running in an arena of its own."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+import sys
+import threading
+import time
+import weakref
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+import ebb
+from ebb import Error
+
+from ._capture import Captured, batch_arguments, capture_step
+from ._load import _runtime
+from ._state import State
+from ._step_function import step_function
+from ._text import dtype_of, type_text
+
+
+@dataclasses.dataclass(frozen=True)
+class Memory:
+    """What a compiled step holds, in bytes. All of it is one arena, allocated once."""
+
+    budget_bytes: int
+    """What it may use."""
+    peak_bytes: int
+    """What it uses: the arena."""
+    state_bytes: int
+    """Of these, what lives from step to step: parameters, buffers, optimizer state, constants."""
+    bound_bytes: int
+    """What is alive at once at the worst moment; no placement in memory can be smaller."""
+
+
+class Step:
+    """A training step inside a byte budget. Made by `compile` and `compile_step`."""
+
+    def __init__(
+        self,
+        captured: Captured,
+        eager: Callable[..., Any],
+        budget: str | int,
+    ) -> None:
+        self._lock = threading.Lock()
+        self._captured = captured
+        self._eager = eager
+        self._runtime = _runtime.Step(captured.text, _Progress())
+        self._budget = _check_budget(budget, self._runtime.arena_bytes)
+        self._first = True
+        self._inputs = [_view(self._runtime, name) for name in captured.inputs]
+        self._outputs = [_view(self._runtime, name) for name in self._runtime.outputs]
+        for name, constant in captured.constants.items():
+            _view(self._runtime, name).copy_(constant)
+        self._state = State(captured, lambda name: _view(self._runtime, name))
+        self._finalizer = weakref.finalize(self, State.give_back, self._state)
+        self._finalizer.atexit = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """One training step; returns what the step function returns: the loss.
+
+        What is returned has memory of its own. A batch of another structure, shape or type (the
+        last one of an epoch) is trained eagerly, on the same parameters.
+        """
+        with self._lock:
+            if not self._finalizer.alive:
+                raise Error("the step is closed")
+            args, kwargs = batch_arguments(args, kwargs)
+            leaves, tree = pytree.tree_flatten((args, kwargs))
+            if not self._fits(leaves, tree):
+                return self._train_eagerly(args, kwargs)
+            if self._state.adopt():
+                self._first = False  # a checkpoint was loaded
+            scalars = self._captured.scalar_values(self._first)
+            tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+            with torch.no_grad():
+                for place, tensor in zip(self._inputs, tensors, strict=True):
+                    place.copy_(tensor)
+                self._state.drop_gradients()
+                try:
+                    self._runtime.run(scalars)
+                finally:
+                    self._state.note_update()
+                results = iter([output.clone() for output in self._outputs])
+            self._first = False
+            values = [next(results) if leaf is None else leaf for leaf in self._captured.output_leaves]
+            return pytree.tree_unflatten(values, self._captured.output_tree)
+
+    def _train_eagerly(self, args: tuple, kwargs: dict[str, Any]) -> Any:
+        with self._captured.hyperparameters_of_step(self._first):
+            result = self._eager(*args, **kwargs)
+        self._first = False
+        return result
+
+    def _fits(self, leaves: list[Any], tree: pytree.TreeSpec) -> bool:
+        if tree != self._captured.batch_tree:
+            return False
+        places = iter(self._inputs)
+        for leaf, expected in zip(leaves, self._captured.batch_leaves, strict=True):
+            if expected is not None or not isinstance(leaf, torch.Tensor):
+                if isinstance(leaf, torch.Tensor) or leaf != expected:
+                    return False
+                continue
+            place = next(places)
+            if leaf.dtype != place.dtype or leaf.size() != place.size() or leaf.device != place.device:
+                return False
+        return True
+
+    def memory(self) -> Memory:
+        """What the step holds, in bytes."""
+        return Memory(
+            budget_bytes=self._budget,
+            peak_bytes=self._runtime.arena_bytes,
+            state_bytes=self._runtime.state_bytes,
+            bound_bytes=self._runtime.bound_bytes,
+        )
+
+    @property
+    def graph(self) -> ebb.Graph:
+        """The captured graph."""
+        return ebb.parse(self._captured.text)
+
+    @property
+    def captured(self) -> Captured:
+        return self._captured
+
+    def program(self) -> str:
+        """The instructions, and where in the arena everything lies, as text."""
+        return self._runtime.program()
+
+    def close(self) -> None:
+        """Gives everything back: parameters and optimizer state get memory of their own again.
+
+        Going out of scope does the same.
+        """
+        with self._lock:
+            self._finalizer()
+            self._inputs, self._outputs, self._runtime_closed = [], [], True
+
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+def compile(  # noqa: A001: the name that PyTorch's users expect
+    model: torch.nn.Module,
+    loss_fn: Callable[..., torch.Tensor] | None,
+    optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
+    batch: Any,
+    *,
+    budget: str | int = "100%",
+    clip_grad_norm: float | None = None,
+    autocast: torch.dtype | None = None,
+    accumulate: int = 1,
+) -> Step:
+    """Captures a training step (see `capture`) and makes it ready to run.
+
+    From then on the parameters, buffers and optimizer state live in the step's arena; they are the
+    same objects as before, so that saving, loading and evaluating work as always. Learning rates
+    and other hyperparameters are read from the optimizer at every step: schedulers work as always.
+
+    >>> import torch
+    >>> model = torch.nn.Linear(4, 2)
+    >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> batch = (torch.randn(8, 4), torch.randint(0, 2, (8,)))
+    >>> step = compile(model, torch.nn.functional.cross_entropy, optimizer, batch)
+    >>> loss = step(*batch)
+    >>> step.memory().peak_bytes <= step.memory().budget_bytes
+    True
+    """
+    function = step_function(
+        model,
+        loss_fn,
+        optimizer,
+        clip_grad_norm=clip_grad_norm,
+        autocast=autocast,
+        accumulate=accumulate,
+    )
+    args, kwargs = batch_arguments((batch,), {})
+    captured = capture_step(function, args, kwargs, modules=model, optimizers=optimizer)
+    return Step(captured, function, budget)
+
+
+def compile_step(
+    function: Callable[..., Any],
+    args: Sequence[Any] = (),
+    kwargs: dict[str, Any] | None = None,
+    *,
+    budget: str | int = "100%",
+    modules: torch.nn.Module | Sequence[torch.nn.Module] | None = None,
+    optimizers: torch.optim.Optimizer | Sequence[torch.optim.Optimizer] | None = None,
+) -> Step:
+    """The same for any function that does a training step (see `capture_step`)."""
+    captured = capture_step(function, args, kwargs, modules=modules, optimizers=optimizers)
+    return Step(captured, function, budget)
+
+
+def _view(runtime: Any, name: str) -> torch.Tensor:
+    """A tensor of the arena. It has a storage of its own, so that saving it saves nothing else."""
+    dtype, size, stride, offset = runtime.layout(name)
+    raw = torch.from_dlpack(runtime.memory(name))
+    typed = raw.view(dtype_of(dtype)) if raw.numel() else raw.new_empty(0, dtype=dtype_of(dtype))
+    return typed.as_strided(size, stride, offset // typed.element_size())
+
+
+_BUDGET = re.compile(r"(?:(?P<percent>[0-9.]+)\s*%|(?P<bytes>[0-9.]+)\s*(?P<unit>[KMGT]?i?B))")
+_UNITS = {"B": 1} | {
+    f"{prefix}{infix}B": base ** (power + 1)
+    for infix, base in (("", 1000), ("i", 1024))
+    for power, prefix in enumerate("KMGT")
+}
+
+
+def _check_budget(budget: str | int, needed: int) -> int:
+    """The budget in bytes; raises where the step does not fit."""
+    if isinstance(budget, int) and not isinstance(budget, bool):
+        limit = budget
+    else:
+        match = _BUDGET.fullmatch(budget.strip()) if isinstance(budget, str) else None
+        if match is None:
+            raise Error(f"a budget is written '16GiB' or '60%', and this is {budget!r}")
+        if match["percent"]:
+            limit = int(needed * float(match["percent"]) / 100)
+        else:
+            limit = int(float(match["bytes"]) * _UNITS[match["unit"]])
+    if limit < needed:
+        raise Error(
+            f"the step needs {needed} bytes ({needed / 2**20:.1f} MiB) and the budget is {limit}; "
+            "this version keeps everything in memory",
+            kind="infeasible",
+        )
+    return limit
+
+
+class _Progress:
+    """Says on a terminal how far compilation is, if it takes longer than two seconds."""
+
+    def __init__(self) -> None:
+        self._begin = time.monotonic()
+        self._shown = False
+
+    def __call__(self, done: int, total: int) -> None:
+        if not sys.stderr.isatty() or time.monotonic() - self._begin < 2.0:
+            return
+        if done < total:
+            sys.stderr.write(f"\rebb: measuring operations, {done} of {total}")
+            self._shown = True
+        elif self._shown:
+            sys.stderr.write("\r\x1b[K")
+        sys.stderr.flush()
+
+
+def describe(tensor: torch.Tensor) -> str:
+    return type_text(tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()))

@@ -1,0 +1,70 @@
+"""A captured step as files: what `ebb run` needs to go on without Python."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+from typing import TYPE_CHECKING
+
+import torch
+
+from ebb import Error
+
+if TYPE_CHECKING:
+    from ._capture import Captured
+
+GENERATOR = "ebb.generator"
+"""The tensor that holds the state of the random number generator."""
+
+
+def save(captured: Captured, path: str | os.PathLike[str]) -> None:
+    try:
+        from safetensors.torch import save_file
+    except ModuleNotFoundError as missing:
+        raise Error("saving a step needs the package safetensors: pip install safetensors") from missing
+
+    for new in captured.new_state:
+        new.fill(new.tensor)
+    path = pathlib.Path(path)
+    if path.suffix != ".ebb":
+        raise Error(f"the graph's file must end in .ebb, and is {path.name}")
+    tensors = {
+        declaration.name: _bytes_of(declaration.tensor)
+        for declaration in captured.declarations
+        if not declaration.shares  # its bytes are another's
+    }
+    tensors[GENERATOR] = torch.get_rng_state()
+    metadata = {"format": "ebb-step-1"}
+    if torch.are_deterministic_algorithms_enabled():
+        metadata["deterministic"] = "true"
+    first, later = captured.scalar_values(True), captured.scalar_values(False)
+    for name, value in later.items():
+        metadata[f"scalar.{name}"] = value.hex()
+        if first[name] != value:
+            metadata[f"first.{name}"] = first[name].hex()  # counts in the first step only
+    _replace(path.with_suffix(".safetensors"), lambda p: save_file(tensors, p, metadata))
+    _replace(path, lambda p: p.write_text(captured.text, encoding="utf-8"))
+
+
+def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor as the file has it: its bytes as they lie.
+
+    The format knows row-major tensors only. What lies otherwise is written as one row, from its
+    first element to its last; the graph's text has its sizes and strides.
+    """
+    tensor = tensor.detach()
+    if tensor.is_contiguous():
+        return tensor.clone()
+    last = sum((n - 1) * s for n, s in zip(tensor.size(), tensor.stride(), strict=True))
+    return tensor.as_strided((last + 1,), (1,), tensor.storage_offset()).clone()
+
+
+def _replace(path: pathlib.Path, write) -> None:
+    """Writes under a temporary name and renames, so that nobody sees half a file."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        temporary.touch()  # with the permissions of any new file
+        write(temporary)
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,165 @@
+"""What PyTorch's operator schemas do not say, or say wrongly."""
+
+from __future__ import annotations
+
+import torch
+
+from ebb import Error
+
+aten = torch.ops.aten
+
+# Arguments that an operator overwrites without saying so, and when.
+_HIDDEN_UPDATES = {
+    "aten::native_batch_norm": (("running_mean", "running_var"), "training"),
+    "aten::cudnn_batch_norm": (("running_mean", "running_var"), "training"),
+    "aten::miopen_batch_norm": (("running_mean", "running_var"), "training"),
+}
+
+# Arguments that an operator says it overwrites, and does only when the other one is given.
+_WRITES_ONLY_WITH = {
+    "aten::_fused_adam_": ("grads", "grad_scale"),
+    "aten::_fused_adamw_": ("grads", "grad_scale"),
+    "aten::_fused_sgd_": ("grads", "grad_scale"),
+    "aten::_fused_adagrad_": ("grads", "grad_scale"),
+}
+
+# Operators whose names end in "_" and whose functional forms are called differently.
+_FUNCTIONAL_FORMS = {
+    "aten::bernoulli_.float": aten.bernoulli.p,
+    "aten::normal_": aten.normal_functional.default,
+}
+
+# Operators that touch no tensor's bytes: nothing to record.
+_NOTHING_TO_RECORD = ("prim", "profiler")
+
+_REFUSED = {
+    "aten::set_": "gives a tensor other bytes",
+    "aten::resize_": "changes the size of a tensor in place",
+    "aten::resize_as_": "changes the size of a tensor in place",
+    "aten::_resize_output_": "changes the size of a tensor in place",
+    "aten::_cudnn_rnn": "keeps hidden state in its weight buffer",
+}
+
+# Operators that change how a tensor lies in its bytes, and not the bytes.
+_LAYOUT_ONLY = {
+    "aten::as_strided_",
+    "aten::squeeze_",
+    "aten::swapaxes_",
+    "aten::swapdims_",
+    "aten::t_",
+    "aten::transpose_",
+    "aten::unsqueeze_",
+}
+
+# Operators whose results PyTorch knows only after it has run them: their sizes, or whether two are one.
+MEASURED_RESULTS = {"aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"}
+
+# Operators that look at the grad mode, and keep what backward needs when it is on.
+GRAD_MODE_MATTERS = {"aten::mkldnn_rnn_layer"}
+
+
+def _saved_statistics(bound: dict[str, object], results: list) -> list[torch.dtype]:
+    """Batch normalisation of half precision with f32 weights saves its statistics in f32."""
+    dtypes = [result.dtype for result in results]
+    weight = bound["weight"]
+    if weight is not None and weight.device.type == "cpu" and dtypes[0] != weight.dtype:
+        dtypes[1:] = [weight.dtype] * (len(dtypes) - 1)
+    return dtypes
+
+
+# Operators whose results PyTorch announces with the wrong element type.
+_RESULT_DTYPES = {"aten::native_batch_norm": _saved_statistics}
+
+
+def result_dtypes(func: torch._ops.OpOverload, bound: dict[str, object], results: list):
+    """The element types that the operator's results really have; None when as announced."""
+    right = _RESULT_DTYPES.get(func._schema.name)
+    return None if right is None else right(bound, results)
+
+
+def name_of(func: torch._ops.OpOverload) -> str:
+    """`aten::add.Tensor`; the default overload has no suffix."""
+    overload = func._schema.overload_name
+    return f"{func._schema.name}.{overload}" if overload else func._schema.name
+
+
+def is_recorded(func: torch._ops.OpOverload) -> bool:
+    return func.namespace not in _NOTHING_TO_RECORD and "::sym_" not in func._schema.name
+
+
+def changes_layout_only(func: torch._ops.OpOverload) -> bool:
+    return func._schema.name in _LAYOUT_ONLY
+
+
+def is_random(func: torch._ops.OpOverload) -> bool:
+    return torch.Tag.nondeterministic_seeded in func.tags
+
+
+def refusal(func: torch._ops.OpOverload) -> str | None:
+    return _REFUSED.get(func._schema.name)
+
+
+def written_arguments(func: torch._ops.OpOverload, bound: dict[str, object]) -> set[str]:
+    """The names of the arguments whose bytes the call overwrites."""
+    schema = func._schema
+    written = {
+        argument.name
+        for argument in schema.arguments
+        if argument.alias_info is not None
+        and argument.alias_info.is_write
+        and bound.get(argument.name) is not None
+    }
+    if schema.name in _HIDDEN_UPDATES:
+        names, condition = _HIDDEN_UPDATES[schema.name]
+        if bound[condition]:
+            written.update(name for name in names if bound[name] is not None)
+    if schema.name in _WRITES_ONLY_WITH:
+        name, condition = _WRITES_ONLY_WITH[schema.name]
+        if bound.get(condition) is None:
+            written.discard(name)
+    return written
+
+
+def functional_form(func: torch._ops.OpOverload) -> torch._ops.OpOverload | None:
+    """The operator that returns what `func` would have written; None when there is none."""
+    name = name_of(func)
+    if name in _FUNCTIONAL_FORMS:
+        return _FUNCTIONAL_FORMS[name]
+    base = func._schema.name.split("::")[1]
+    if func.namespace != "aten" or not base.endswith("_") or base.endswith("__"):
+        return None
+    packet = getattr(aten, base[:-1], None)
+    if packet is None:
+        return None
+    overload = func._schema.overload_name or "default"
+    if overload not in packet.overloads():
+        return None
+    form = getattr(packet, overload)
+    if form._schema.is_mutable:
+        return None
+    ours = [(argument.name, str(argument.type)) for argument in func._schema.arguments]
+    theirs = [(argument.name, str(argument.type)) for argument in form._schema.arguments]
+    return form if ours == theirs else None
+
+
+def bind(func: torch._ops.OpOverload, args: tuple, kwargs: dict) -> dict[str, object]:
+    """Every argument by its name, defaults included."""
+    bound = {}
+    for i, argument in enumerate(func._schema.arguments):
+        if i < len(args) and not argument.kwarg_only:
+            bound[argument.name] = args[i]
+        elif argument.name in kwargs:
+            bound[argument.name] = kwargs[argument.name]
+        elif argument.has_default_value():
+            bound[argument.name] = argument.default_value
+        else:
+            raise Error(f"{name_of(func)} was called without its argument {argument.name}")
+    return bound
+
+
+def call(func: torch._ops.OpOverload, bound: dict[str, object]) -> object:
+    """Calls an operator with all its arguments by name."""
+    arguments = func._schema.arguments
+    args = [bound[argument.name] for argument in arguments if not argument.kwarg_only]
+    kwargs = {argument.name: bound[argument.name] for argument in arguments if argument.kwarg_only}
+    return func(*args, **kwargs)

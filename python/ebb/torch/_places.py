@@ -1,0 +1,67 @@
+"""Which line of the user's program an operation comes from."""
+
+from __future__ import annotations
+
+import linecache
+import pathlib
+import sys
+import traceback
+from collections.abc import Iterator
+
+import torch
+
+_TORCH = str(pathlib.Path(torch.__file__).parent) + "/"
+_OPTIM = _TORCH + "optim/"
+_EBB = str(pathlib.Path(__file__).parent.parent) + "/"
+
+
+def _short(path: str) -> str:
+    """The last two parts of a path: enough to recognise it, and the same on every machine."""
+    return "/".join(path.replace("\\", "/").split("/")[-2:])
+
+
+def user_place() -> str:
+    """`models/resnet.py:93`: the innermost line that is neither PyTorch's nor ours.
+
+    Inside an optimizer it is the optimizer's own line, which says more than the call of `step`.
+    """
+    frame = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if not file.startswith("<"):
+            is_torch = file.startswith(_TORCH) and (
+                not file.startswith(_OPTIM) or file.endswith("/optimizer.py")
+            )
+            if not is_torch and not file.startswith(_EBB):
+                return f"{_short(file)}:{frame.f_lineno}"
+        frame = frame.f_back
+    return ""
+
+
+def user_line(error: BaseException | None = None) -> str:
+    """`train.py:12, in forward: return self.fc(x)`, for messages; empty when there is none.
+
+    Where we are, or where an exception was raised.
+    """
+    for file, number, function in _places_of(error) if error else _places_here():
+        if not file.startswith(("<", _TORCH, _EBB)):
+            text = linecache.getline(file, number).strip()
+            place = f"{_short(file)}:{number}, in {function}"
+            return f"{place}: {text}" if text else place
+    return ""
+
+
+def _places_here() -> Iterator[tuple[str, int, str]]:
+    """Innermost first."""
+    frame = sys._getframe(2)
+    while frame is not None:
+        yield frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name
+        frame = frame.f_back
+
+
+def _places_of(error: BaseException) -> Iterator[tuple[str, int, str]]:
+    places = [
+        (frame.f_code.co_filename, number, frame.f_code.co_name)
+        for frame, number in traceback.walk_tb(error.__traceback__)
+    ]
+    yield from reversed(places)

@@ -1,0 +1,747 @@
+"""Records the operations of a training step while it runs on fake tensors.
+
+The step's own tensors are fake: they have types but no bytes. Tensors that were there before
+(parameters, buffers, optimizer state) are real and stay untouched; when an operation meets one, a
+fake takes its place, and the real one becomes a `param` of the graph. So the model, the optimizer
+and any closure are captured as they are, without being taken apart.
+
+A graph has no in-place operations on intermediates: `relu_` of an activation is written as `relu`
+with a new result, and whoever reads the activation later reads that. What is written into
+variables stays an update.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import torch
+import torch.utils._pytree as pytree
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+
+from ebb import Error
+
+from . import _operators
+from ._names import Names
+from ._places import user_line
+from ._scalars import ScalarTape
+from ._text import bytes_text, dtype_text, name_text, quoted, row_major, type_text
+
+aten = torch.ops.aten
+
+
+class Meta(NamedTuple):
+    """How a tensor lies in its storage."""
+
+    dtype: torch.dtype
+    size: tuple[int, ...]
+    stride: tuple[int, ...]
+    offset: int  # in bytes
+
+    @staticmethod
+    def of(tensor: torch.Tensor) -> Meta:
+        return Meta(
+            tensor.dtype,
+            tuple(tensor.size()),
+            tuple(tensor.stride()),
+            tensor.storage_offset() * tensor.element_size(),
+        )
+
+    @property
+    def text(self) -> str:
+        return type_text(self.dtype, self.size, self.stride)
+
+    @property
+    def extent(self) -> int:
+        """Bytes from the first element to the last."""
+        if 0 in self.size:
+            return 0
+        last = sum((n - 1) * s for n, s in zip(self.size, self.stride, strict=True))
+        return (last + 1) * self.dtype.itemsize
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether no byte lies between its elements, and none in two of them."""
+        count = 1
+        for n in self.size:
+            count *= n
+        return self.extent == count * self.dtype.itemsize
+
+
+@dataclasses.dataclass
+class Storage:
+    """What is known of the bytes behind some fake tensors."""
+
+    bytes: torch.UntypedStorage  # kept, so that its address is nobody else's
+    root: str  # the graph's tensor that brought them into being
+    is_variable: bool
+    views: dict[Meta, str]  # the graph's tensors of the newest version
+
+    def covers(self, meta: Meta) -> bool:
+        return meta.offset == 0 and meta.is_dense and meta.extent == self.bytes.nbytes()
+
+
+@dataclasses.dataclass
+class Result:
+    name: str
+    type: str
+    shares: str = ""  # "%w" or "%w + 64B"
+
+
+@dataclasses.dataclass
+class Line:
+    """One operation of the graph. Operands and attributes are text already."""
+
+    op: str
+    operands: list[str]
+    attributes: list[tuple[str, str]]
+    results: list[Result]
+    reads: list[str]  # names of the tensors and scalars among operands and attributes
+    scalar: str = ""  # the type, when the result is a scalar
+    keeps: bool = False  # must run even if nobody reads its results
+    random: bool = False
+    effect: bool = False
+    at: str = ""
+
+    def text(self) -> str:
+        if self.scalar:
+            left = f"${name_text(self.results[0].name)}: {self.scalar} = "
+        elif self.results and not self.results[0].type:
+            left = f"{name_text(self.results[0].name)}: "  # a label
+        else:
+            results = [
+                f"%{name_text(r.name)}: {r.type}" + (f" ~ {r.shares}" if r.shares else "")
+                for r in self.results
+            ]
+            left = ", ".join(results) + " = "
+        attributes = list(self.attributes)
+        if self.at:
+            attributes.append(("ebb.at", quoted(self.at)))
+        text = f"{left}{self.op}({', '.join(self.operands)})"
+        if attributes:
+            text += " {" + ", ".join(f"{key} = {value}" for key, value in attributes) + "}"
+        if self.random:
+            text += " random"
+        if self.effect:
+            text += " effect"
+        return text
+
+
+@dataclasses.dataclass
+class Declaration:
+    kind: str  # input, param, const
+    name: str
+    meta: Meta
+    tensor: torch.Tensor  # the real one
+    shares: str = ""
+
+    def text(self) -> str:
+        tail = f" ~ {self.shares}" if self.shares else ""
+        return f"{self.kind} %{name_text(self.name)}: {self.meta.text}{tail}"
+
+
+_MEMORY_FORMATS = {
+    torch.contiguous_format: "contiguous_format",
+    torch.channels_last: "channels_last",
+    torch.channels_last_3d: "channels_last_3d",
+    torch.preserve_format: "preserve_format",
+}
+
+
+# What makes a tensor of Python's numbers part of the computation.
+_LIFTS = (aten.lift_fresh.default, aten.lift_fresh_copy.default)
+
+
+class Recorder(TorchDispatchMode):
+    def __init__(self, fake: FakeTensorMode, names: Names, device: torch.device, seed: int = 1):
+        super().__init__()
+        self.fake = fake
+        self.names = names
+        self.device = device
+        self.tape = ScalarTape(self._emit_scalar, seed)
+        self.lines: list[Line] = []
+        self.declarations: dict[str, Declaration] = {}
+        self.updated: set[str] = set()  # roots of variables that some operation updates
+        self.log: list[tuple[str, ...]] | None = None  # operators and constants, when wanted
+        self.trial = None  # who looks at operations instead, while an optimizer is tried out
+        self._storages: dict[int, Storage] = {}
+        self._fakes: dict[int, tuple[torch.Tensor, FakeTensor]] = {}  # by id of the real tensor
+        self._reals: dict[int, torch.Tensor] = {}  # by id of the fake
+        self._known_names: dict[int, str] = {}  # of real tensors
+        self._read: set[str] = set()  # tensors of the graph that some line reads
+        self._shared: set[str] = set()  # roots that are the value of several storages
+        self._reads = 0
+
+    # Tensors from outside.
+
+    def know(self, tensor: torch.Tensor, name: str) -> None:
+        """Says what a real tensor is called. The first name counts: tied parameters have several."""
+        self._known_names.setdefault(id(tensor), name)
+
+    def add_input(self, name: str, tensor: torch.Tensor) -> FakeTensor:
+        fake = self.fake.from_tensor(tensor.detach(), static_shapes=True)
+        self._declare("input", self.names.unique(name), tensor, fake)
+        return fake
+
+    def add_state(self, tensor: torch.Tensor) -> None:
+        self._fake_of(tensor, "state")
+
+    def _fake_of(self, tensor: torch.Tensor, guess: str, kind: str = "param") -> FakeTensor:
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        known = self._fakes.get(id(tensor))
+        if known is not None:
+            return known[1]
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
+            raise Error(
+                f"a tensor of class {type(tensor).__name__} cannot be captured "
+                f"(at {user_line()}); plain tensors and parameters can"
+            )
+        if tensor.layout != torch.strided:
+            raise Error(f"a tensor of layout {tensor.layout} cannot be captured ({user_line()})")
+        name = self.names.unique(self._known_names.get(id(tensor), guess))
+        with torch.no_grad():
+            fake = self.fake.from_tensor(tensor, static_shapes=True)
+        self._fakes[id(tensor)] = (tensor, fake)
+        self._reals[id(fake)] = tensor
+        self._declare(kind, name, tensor, fake)
+        return fake
+
+    def trial_fake_of(self, tensor: torch.Tensor) -> FakeTensor:
+        """The fake of a tensor, which does not become part of the graph by this."""
+        if isinstance(tensor, FakeTensor):
+            return tensor
+        if id(tensor) in self._fakes:
+            return self._fakes[id(tensor)][1]
+        with torch.no_grad():
+            return self.fake.from_tensor(tensor, static_shapes=True)
+
+    def real_if_known(self, fake: FakeTensor) -> torch.Tensor:
+        return self._reals.get(id(fake), fake)
+
+    def _declare(self, kind: str, name: str, tensor: torch.Tensor, fake: FakeTensor) -> None:
+        meta = Meta.of(fake)
+        key = fake.untyped_storage()._cdata
+        storage = self._storages.get(key)
+        if storage is not None:  # two parameters in the same bytes
+            root = self.declarations[storage.root]
+            shares = _shares(storage.root, meta.offset)
+            if root.meta.extent < meta.offset + meta.extent:
+                raise Error(
+                    f"{name} and {storage.root} share memory, and neither covers it; "
+                    "give each its own with .clone()"
+                )
+            self.declarations[name] = Declaration(kind, name, meta, tensor, shares)
+            storage.views.setdefault(meta, name)
+            return
+        if meta.offset != 0 or meta.extent != fake.untyped_storage().nbytes():
+            # A slice of something larger that the step does not know: only the slice counts.
+            if kind == "input":
+                meta = meta._replace(offset=0)
+            else:
+                self._declare_whole(kind, name, tensor, fake)
+                return
+        self.declarations[name] = Declaration(kind, name, meta, tensor)
+        self._storages[key] = Storage(
+            fake.untyped_storage(), name, kind == "param", {Meta.of(fake): name}
+        )
+
+    def _declare_whole(self, kind: str, name: str, tensor: torch.Tensor, fake: FakeTensor) -> None:
+        """Declares a whole storage, and the tensor as a view of it."""
+        count = fake.untyped_storage().nbytes() // fake.element_size()
+        whole = tensor.detach().as_strided((count,), (1,), 0)
+        root = self.names.unique(name + ".storage")
+        whole_meta = Meta(fake.dtype, (count,), (1,), 0)
+        self.declarations[root] = Declaration(kind, root, whole_meta, whole)
+        self._storages[fake.untyped_storage()._cdata] = Storage(
+            fake.untyped_storage(), root, kind == "param", {whole_meta: root}
+        )
+        self._declare(kind, name, tensor, fake)
+
+    # Names of tensors.
+
+    def name_of(self, tensor: torch.Tensor) -> str:
+        """The graph's tensor that has the value which `tensor` has now."""
+        fake = self._fake_of(tensor, "captured")
+        storage = self._storages.get(fake.untyped_storage()._cdata)
+        if storage is None:
+            raise Error(
+                f"the step uses a tensor that an earlier capture left behind, at {user_line()}; "
+                "make the model anew"
+            )
+        meta = Meta.of(fake)
+        if meta not in storage.views:
+            storage.views[meta] = self._emit_view(storage, meta)
+        return storage.views[meta]
+
+    def _emit_view(self, storage: Storage, meta: Meta) -> str:
+        """A view taken before the storage was written anew, remade on the newest version."""
+        source_meta, source = next(iter(storage.views.items()))
+        if source_meta.dtype != meta.dtype:
+            raise Error(
+                f"the step writes into a tensor of {source_meta.dtype} and then reads it as "
+                f"{meta.dtype} through an older view, at {user_line()}; take the view again"
+            )
+        attributes = [
+            ("size", _list_text(meta.size)),
+            ("stride", _list_text(meta.stride)),
+            ("storage_offset", str(meta.offset // meta.dtype.itemsize)),
+        ]
+        name, at = self.names.operation("as_strided")
+        result = Result(name, meta.text, _shares(storage.root, meta.offset))
+        self._append(
+            Line("aten::as_strided", [f"%{name_text(source)}"], attributes, [result], [source], at=at)
+        )
+        return name
+
+    # Recording.
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if self.trial is not None:
+            return self.trial.dispatch(func, args, kwargs)
+        if not _operators.is_recorded(func):
+            fake_args, fake_kwargs = self._to_fakes(func, args, kwargs)
+            with self.fake:
+                return func(*fake_args, **fake_kwargs)
+        reason = _operators.refusal(func)
+        if reason is not None:
+            raise Error(f"{_operators.name_of(func)} {reason}; it cannot be captured ({user_line()})")
+        if func is aten._local_scalar_dense.default:
+            raise data_dependent("reads a number out of a tensor")
+        if _operators.changes_layout_only(func):
+            if not isinstance(args[0], FakeTensor):
+                raise Error(
+                    f"{_operators.name_of(func)} changes the shape of a parameter in place, at "
+                    f"{user_line()}; that cannot be captured"
+                )
+            with self.fake:
+                return func(*args, **kwargs)  # whoever reads it next, reads a view
+        if self.log is not None:
+            self.log.append(constants_of(func, _operators.bind(func, args, kwargs), self.tape))
+        args, kwargs = self._to_fakes(func, args, kwargs)
+        bound = _operators.bind(func, args, kwargs)
+        written = _operators.written_arguments(func, bound)
+        if not written:
+            out = self._run(func, args, kwargs)
+            self._record(func, bound, out)
+            return out
+        if not any(self._storage_of(t).is_variable for t in _tensors(bound, written)):
+            out = self._record_functional(func, bound, written, args, kwargs)
+        else:
+            out = self._record_update(func, bound, written, args, kwargs)
+        # What was written is what was given: the same object, real if it was real.
+        return pytree.tree_map_only(FakeTensor, self.real_if_known, out)
+
+    def _to_fakes(self, func, args, kwargs):
+        kind, guess = "param", "captured"
+        if func in _LIFTS:
+            kind, guess = "const", "constant"
+        return pytree.tree_map_only(
+            torch.Tensor, lambda t: self._fake_of(t, guess, kind), (args, kwargs)
+        )
+
+    def _run(self, func, args, kwargs):
+        with self.fake:
+            out = func(*args, **kwargs)
+        if func._schema.name in _operators.MEASURED_RESULTS:
+            return self._measured(func, args, kwargs, out)
+        return self._corrected(func, args, kwargs, out)
+
+    def _corrected(self, func, args, kwargs, out):
+        """The results as they really are, where PyTorch announces others."""
+        if not isinstance(out, tuple):
+            return out
+        bound = _operators.bind(func, args, kwargs)
+        results = list(out)
+        mask = bound.get("output_mask")
+        if isinstance(mask, (list, tuple)) and len(mask) == len(results):
+            results = [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
+        dtypes = _operators.result_dtypes(func, bound, results)
+        for i, dtype in enumerate(dtypes or ()):
+            if results[i].dtype != dtype:
+                results[i] = self._fake_like(results[i], dtype)
+        return tuple(results)
+
+    def _fake_like(self, tensor: torch.Tensor, dtype: torch.dtype | None = None) -> FakeTensor:
+        with self.fake:
+            return torch.empty_strided(
+                tensor.size(), tensor.stride(), dtype=dtype or tensor.dtype, device=self.device
+            )
+
+    def _measured(self, func, args, kwargs, out):
+        """Runs the operator on zeros, to learn sizes that PyTorch does not know beforehand."""
+
+        def zeros(fake: torch.Tensor) -> torch.Tensor:
+            return torch.empty_strided(
+                fake.size(), fake.stride(), dtype=fake.dtype, device=fake.device
+            ).zero_()
+
+        real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, zeros, (args, kwargs))
+        real = func(*real_args, **real_kwargs)
+
+        settled = []
+        for fake, measured in zip(out, real, strict=True):
+            known = any(fake is other for other in settled)
+            if measured is not None and (known or Meta.of(fake) != Meta.of(measured)):
+                fake = self._fake_like(measured)
+            settled.append(None if measured is None else fake)
+        return tuple(settled)
+
+    def _storage_of(self, fake: FakeTensor) -> Storage:
+        self.name_of(fake)
+        return self._storages[fake.untyped_storage()._cdata]
+
+    def _record(self, func, bound, out) -> None:
+        """An operation that writes nothing."""
+        tensors = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
+        for tensor in tensors:
+            if tensor.layout != torch.strided:
+                raise Error(
+                    f"{_operators.name_of(func)} makes a tensor of layout {tensor.layout}, which "
+                    f"cannot be captured ({user_line()}); use dense tensors, also for gradients"
+                )
+        if len(tensors) == 1 and self._is_same_value(func, bound, tensors[0]):
+            return
+        line = self._line(func, bound)
+        for i, tensor in enumerate(tensors):
+            self._add_result(line, tensor, i)
+        if not tensors:
+            line.results.append(Result(self.names.operation(_base(func))[0], ""))
+            line.effect = line.keeps = True
+        self._append(line)
+
+    def _is_same_value(self, func, bound, out) -> bool:
+        """Whether the result is a tensor that the graph has already: nothing to write then."""
+        storage = self._storages.get(out.untyped_storage()._cdata)
+        meta = Meta.of(out)
+        if storage is not None:
+            return meta in storage.views
+        if func is not aten.clone.default:
+            return False
+        # A copy, of the same layout, of bytes that nobody will overwrite, is the bytes themselves.
+        source = bound["self"]
+        storage = self._storage_of(source)
+        if storage.is_variable or meta != Meta.of(source) or not storage.covers(meta):
+            return False
+        self._storages[out.untyped_storage()._cdata] = Storage(
+            out.untyped_storage(), storage.root, False, {meta: storage.views[meta]}
+        )
+        self._shared.add(storage.root)
+        return True
+
+    def _add_result(self, line: Line, tensor: FakeTensor, index: int) -> None:
+        name = self._result_name(line, index)
+        meta = Meta.of(tensor)
+        key = tensor.untyped_storage()._cdata
+        storage = self._storages.get(key)
+        if storage is None:
+            if meta.offset != 0:
+                raise Error(f"{line.op} makes a tensor that begins inside its memory ({user_line()})")
+            self._storages[key] = Storage(tensor.untyped_storage(), name, False, {meta: name})
+            line.results.append(Result(name, meta.text))
+            return
+        if storage.root in [result.name for result in line.results]:
+            if meta in storage.views:
+                return  # the same tensor twice
+            raise Error(f"{line.op} makes two tensors in the same memory ({user_line()})")
+        storage.views[meta] = name
+        line.results.append(Result(name, meta.text, _shares(storage.root, meta.offset)))
+
+    def _result_name(self, line: Line, index: int) -> str:
+        if not line.results:
+            name, line.at = self.names.operation(line.op.split("::")[1].split(".")[0])
+            return name
+        return self.names.unique(f"{line.results[0].name}.r{index}")
+
+    def _record_functional(self, func, bound, written, args, kwargs):
+        """An operation that writes into intermediates only: its functional form, new results."""
+        form = _operators.functional_form(func)
+        if form is not None and len(written) == 1:
+            targets = list(_tensors(bound, written))
+            if func is aten.copy_.default and self._is_plain_copy(targets[0], bound["src"]):
+                out = self._run(func, args, kwargs)
+                source = self._storage_of(bound["src"])
+                self._become(targets[0], source.root, self.name_of(bound["src"]))
+                self._shared.add(source.root)
+                return out
+            with self.fake:
+                made = _operators.call(form, bound)
+            values = [t for t in pytree.tree_leaves(made) if isinstance(t, FakeTensor)]
+            # Random numbers are drawn in the order of the bytes, so that these must lie alike.
+            count = 4 if _operators.is_random(func) else 2
+            if [Meta.of(v)[:count] for v in values] == [Meta.of(t)[:count] for t in targets]:
+                line = self._line(form, bound)
+                for i, value in enumerate(values):
+                    self._add_result(line, value, i)
+                self._append(line)
+                out = self._run(func, args, kwargs)
+                for target, value in zip(targets, values, strict=True):
+                    self._write(target, value)
+                return out
+        return self._record_update(func, bound, written, args, kwargs)
+
+    def _is_plain_copy(self, target: FakeTensor, source: FakeTensor) -> bool:
+        from_storage, meta = self._storage_of(source), Meta.of(source)
+        return (
+            not from_storage.is_variable
+            and Meta.of(target) == meta
+            and from_storage.covers(meta)
+            and self._storage_of(target).covers(meta)
+        )
+
+    def _become(self, target: FakeTensor, root: str, name: str) -> None:
+        """The target's bytes are from now on those of another tensor of the graph."""
+        storage = self._storages[target.untyped_storage()._cdata]
+        storage.root = root
+        storage.views = {Meta.of(target): name}
+
+    def _write(self, target: FakeTensor, value: FakeTensor) -> None:
+        """Notes that `target` now has the value of the graph's tensor `value`."""
+        storage, meta = self._storage_of(target), Meta.of(target)
+        if storage.covers(meta) and Meta.of(value) == meta:
+            self._become(target, self._storages[value.untyped_storage()._cdata].root, self.name_of(value))
+            return
+        # A part of a storage was written, or the value lies otherwise: put it into a copy of the rest.
+        whole_meta, whole = next(iter(storage.views.items()))
+        if not storage.covers(whole_meta):
+            count = storage.bytes.nbytes() // meta.dtype.itemsize
+            whole_meta = Meta(meta.dtype, (count,), (1,), 0)
+            if whole_meta not in storage.views:
+                storage.views[whole_meta] = self._emit_view(storage, whole_meta)
+            whole = storage.views[whole_meta]
+        name, at = self.names.operation("as_strided_scatter")
+        operands = [whole, self.name_of(value)]
+        attributes = [
+            ("size", _list_text(meta.size)),
+            ("stride", _list_text(meta.stride)),
+            ("storage_offset", str(meta.offset // meta.dtype.itemsize)),
+        ]
+        self._append(
+            Line(
+                "aten::as_strided_scatter",
+                [f"%{name_text(n)}" for n in operands],
+                attributes,
+                [Result(name, whole_meta.text)],
+                operands,
+                at=at,
+            )
+        )
+        storage.root = name
+        storage.views = {whole_meta: name}
+
+    def _record_update(self, func, bound, written, args, kwargs):
+        """An operation that stays in place: what it writes gets a next version."""
+        targets = []
+        for target in _tensors(bound, written):
+            if not self._storage_of(target).is_variable:
+                self._own(target)
+            if all(Meta.of(target) != Meta.of(t) or not _same_bytes(target, t) for t in targets):
+                targets.append(target)
+        line = self._line(func, bound, written)
+        line.keeps = True
+        out = self._run(func, args, kwargs)
+        given = {id(t) for t in pytree.tree_leaves(bound) if isinstance(t, torch.Tensor)}
+        made = [
+            t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor) and id(t) not in given
+        ]
+        for i, tensor in enumerate(made):
+            self._add_result(line, tensor, i)
+        for target in targets:
+            storage, meta = self._storage_of(target), Meta.of(target)
+            self.updated.add(storage.root)
+            name = self.names.version(storage.root, storage.views[meta])
+            if not line.results:
+                line.at = self.names.place()
+            line.results.append(Result(name, meta.text, _shares(storage.root, meta.offset)))
+            storage.views = {meta: name}
+        self._append(line)
+        return out
+
+    def _own(self, target: FakeTensor) -> None:
+        """Gives an intermediate bytes of its own, which may then be written."""
+        storage = self._storage_of(target)
+        if storage.root not in self._read and storage.root not in self._shared:
+            return  # nobody has seen the old value
+        whole_meta, whole = next(iter(storage.views.items()))
+        if not storage.covers(whole_meta):
+            raise Error(f"the step writes into a part of a tensor in a way Ebb cannot follow ({user_line()})")
+        name, at = self.names.operation("clone")
+        self._append(
+            Line(
+                "aten::clone",
+                [f"%{name_text(whole)}"],
+                [],
+                [Result(name, whole_meta.text)],
+                [whole],
+                at=at,
+            )
+        )
+        storage.root = name
+        storage.views = {whole_meta: name}
+
+    def overwrite(self, variable: torch.Tensor, value: torch.Tensor) -> None:
+        """Writes a value into a variable: what the step did by giving a name to another tensor."""
+        with torch.no_grad():
+            aten.copy_.default(variable, value)
+
+    # Lines.
+
+    def _append(self, line: Line) -> None:
+        self.lines.append(line)
+        self._read.update(line.reads)
+
+    def _line(self, func, bound, written: Iterable[str] = ()) -> Line:
+        operands, attributes, reads = [], [], []
+        for argument in func._schema.arguments:
+            value = bound.get(argument.name)
+            kind = str(argument.type)
+            if "Tensor" in kind and "Dict" not in kind:
+                if isinstance(value, (bool, int, float)):
+                    attributes.append((argument.name, self._number(value, reads)))
+                else:
+                    mark = "!" if argument.name in written else ""
+                    operands.append(self._operand(value, mark, reads))
+                continue
+            text = self._attribute(argument, value, reads)
+            if text is not None:
+                attributes.append((argument.name, text))
+        op = _operators.name_of(func)
+        if func._schema.name in _operators.GRAD_MODE_MATTERS and torch.is_grad_enabled():
+            attributes.append(("ebb.grad", "true"))
+        random = _operators.is_random(func)
+        return Line(op, operands, attributes, [], reads, random=random, keeps=random)
+
+    def _operand(self, value, mark: str, reads: list[str]) -> str:
+        if value is None:
+            return "none"
+        if isinstance(value, (list, tuple)):
+            return "[" + ", ".join(self._operand(item, mark, reads) for item in value) + "]"
+        name = self.name_of(value)
+        reads.append(name)
+        return f"%{name_text(name)}{mark}"
+
+    def _number(self, value, reads: list[str]) -> str:
+        text = self.tape.text(value)
+        if text.startswith("$"):
+            reads.append(text[1:])
+            return "$" + name_text(text[1:])
+        return text
+
+    def _attribute(self, argument, value, reads: list[str]) -> str | None:
+        """The argument as an attribute; None when it is as if it had not been given."""
+        name = argument.name
+        if isinstance(value, torch.Generator):
+            raise Error(
+                f"the step draws random numbers from a generator of its own, at {user_line()}; "
+                "use the default generator"
+            )
+        if name == "layout" or name == "pin_memory":
+            return None
+        if name == "device":
+            if value is None or torch.device(value).type == self.device.type:
+                return None
+            return quoted(str(value))
+        if argument.has_default_value() and _same(value, argument.default_value):
+            return None
+        if value is None:
+            return "none"
+        if isinstance(value, torch.dtype):
+            return dtype_text(value)
+        if isinstance(value, torch.memory_format):
+            return quoted(_MEMORY_FORMATS[value])
+        if isinstance(value, str):
+            return quoted(value)
+        if isinstance(value, (list, tuple)):
+            return "[" + ", ".join(self._number(item, reads) for item in value) + "]"
+        if isinstance(value, (bool, int, float)):
+            return self._number(value, reads)
+        raise Error(f"an argument of type {type(value).__name__} cannot be captured ({user_line()})")
+
+    def _emit_scalar(self, op: str, hint: str, arguments: list[str]) -> str:
+        name, at = self.names.operation(hint)
+        arguments = ["$" + name_text(a[1:]) if a.startswith("$") else a for a in arguments]
+        reads = [a[1:] for a in arguments if a.startswith("$")]
+        self._append(
+            Line(f"scalar::{op}", arguments, [], [Result(name, "")], reads, scalar="f64", at=at)
+        )
+        return name
+
+    def read_number(self, tensor: torch.Tensor) -> float:
+        """What `tensor.item()` gives while a step is captured."""
+        if not tensor.dtype.is_floating_point:
+            raise data_dependent("reads an integer out of a tensor")
+        source = self.name_of(tensor)
+        name, at = self.names.operation("item")
+        self._append(
+            Line(
+                "aten::_local_scalar_dense",
+                [f"%{name_text(source)}"],
+                [],
+                [Result(name, "")],
+                [source],
+                scalar="f64",
+                at=at,
+            )
+        )
+        self._reads += 1
+        return self.tape.read_scalar(name, f"item{self._reads}")
+
+    def start_log(self) -> None:
+        """Begins to note operators and constants, for comparison with a trial run."""
+        self.log = []
+        self._reads = 0
+
+
+def data_dependent(what: str, error: BaseException | None = None) -> Error:
+    return Error(
+        f"the step {what} and computes on with it in Python, at {user_line(error)}. A captured step does "
+        "the same operations every time, whatever the data: keep it in tensors (torch.where instead "
+        "of if, masks instead of selections), or do it outside of the step"
+    )
+
+
+def constants_of(func, bound: dict[str, Any], tape: ScalarTape) -> tuple[str, ...]:
+    """The operator and its constants, runtime scalars by what they are made of."""
+    constants = [_operators.name_of(func)]
+    if func in _LIFTS and not isinstance(bound["self"], FakeTensor):
+        # A tensor made of Python's numbers: `torch.tensor(lr)`.
+        with _disable_current_modes():
+            constants.append(f"values={bound['self'].detach().flatten()[:1000].tolist()}")
+    for name, value in bound.items():
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(item, float):
+                constants.append(f"{name}={tape.key(item)}")
+            elif not isinstance(item, torch.Tensor):
+                constants.append(f"{name}={item}")
+    return tuple(constants)
+
+
+def _tensors(bound: dict[str, Any], names: Iterable[str]) -> Iterable[FakeTensor]:
+    for name, value in bound.items():
+        if name in names:
+            yield from (t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor))
+
+
+def _same(a: Any, b: Any) -> bool:
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
+    return type(a) is type(b) and a == b
+
+
+def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
+    return a.untyped_storage()._cdata == b.untyped_storage()._cdata
+
+
+def _base(func) -> str:
+    return func._schema.name.split("::")[1]
+
+
+def _shares(root: str, offset: int) -> str:
+    return f"%{name_text(root)}" + (f" + {bytes_text(offset)}" if offset else "")
+
+
+def _list_text(values: Iterable[int]) -> str:
+    return "[" + ", ".join(map(str, values)) + "]"

@@ -1,0 +1,132 @@
+"""The user's parameters, buffers and optimizer state, while they live in an arena.
+
+They stay the objects they are; only their memory is the arena's. Some things the user may do put
+other tensors in their place: `optimizer.load_state_dict`, an assignment to `parameter.data`. Before
+every step this is looked for, and the new ones move in.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import torch
+
+from ebb import Error
+
+from ._capture import Captured
+
+
+@dataclasses.dataclass
+class _Entry:
+    name: str
+    place: torch.Tensor  # in the arena
+    tensor: torch.Tensor  # the user's
+    owner: dict | None  # where the user keeps it: a module's or an optimizer's dictionary
+    key: str = ""
+
+
+class State:
+    def __init__(self, captured: Captured, place_of: Callable[[str], torch.Tensor]) -> None:
+        self._optimizers = captured.optimizers
+        fillers = {}
+        for new in captured.new_state:
+            new.optimizer.state[new.parameter][new.key] = new.tensor
+            fillers[id(new.tensor)] = new.fill
+        owners = _owners(captured)
+        self._entries = [
+            _Entry(name, place_of(name), tensor, *owners.get(id(tensor), (None, "")))
+            for name, tensor in captured.state.items()
+        ]
+        self._parameters = captured.gradients
+        self._open = True
+        for entry in self._entries:
+            self._move_in(entry, entry.tensor, fillers.get(id(entry.tensor)))
+
+    def _move_in(self, entry: _Entry, tensor: torch.Tensor, fill: Callable | None = None) -> None:
+        place = entry.place
+        if tensor.dtype != place.dtype or tensor.size() != place.size() or tensor.device != place.device:
+            raise Error(
+                f"{entry.name} was {list(place.size())} of {place.dtype} when the step was captured "
+                f"and is {list(tensor.size())} of {tensor.dtype} on {tensor.device}; compile again"
+            )
+        if fill is not None:
+            fill(place)
+        else:
+            with torch.no_grad():
+                place.copy_(tensor)
+        tensor.data = place
+        entry.tensor = tensor
+
+    def adopt(self) -> bool:
+        """Lets tensors move in that have taken others' places; whether there were any."""
+        adopted = False
+        for entry in self._entries:
+            tensor = entry.tensor
+            if entry.owner is not None:
+                tensor = self._current(entry)
+            if tensor is not entry.tensor or tensor.data_ptr() != entry.place.data_ptr():
+                self._move_in(entry, tensor)
+                adopted = True
+        return adopted
+
+    def _current(self, entry: _Entry) -> torch.Tensor:
+        owner = entry.owner() if callable(entry.owner) else entry.owner
+        tensor = None if owner is None else owner.get(entry.key)
+        if not isinstance(tensor, torch.Tensor):
+            raise Error(f"{entry.name} is no longer there; compile the step again")
+        return tensor
+
+    def drop_gradients(self) -> None:
+        for parameter in self._parameters:
+            if parameter.grad is not None:
+                parameter.grad = None
+
+    def note_update(self) -> None:
+        """Tells autograd and the learning rate schedulers that a step was done."""
+        torch.autograd.graph.increment_version([entry.tensor for entry in self._entries])
+        for optimizer in self._optimizers:
+            optimizer._opt_called = True
+
+    def give_back(self) -> None:
+        """Everything gets memory of its own again."""
+        if not self._open:
+            return
+        self._open = False
+        moved = {}
+        for entry in self._entries:
+            if entry.tensor.data_ptr() != entry.place.data_ptr() or not entry.place.numel():
+                continue
+            # Tensors that share memory go on sharing it.
+            storage = entry.place.untyped_storage()
+            if storage.data_ptr() not in moved:
+                moved[storage.data_ptr()] = storage.clone()
+            own = torch.empty(0, dtype=entry.place.dtype).set_(
+                moved[storage.data_ptr()],
+                entry.place.storage_offset(),
+                entry.place.size(),
+                entry.place.stride(),
+            )
+            entry.tensor.data = own
+        self._entries = []
+
+
+def _owners(captured: Captured) -> dict[int, tuple]:
+    """Where the user keeps each tensor: (dictionary or a function that gives it, key)."""
+    owners: dict[int, tuple] = {}
+    for module in captured.modules:
+        for part in module.modules():
+            for table in (part._parameters, part._buffers):
+                for key, tensor in table.items():
+                    if tensor is not None:
+                        owners.setdefault(id(tensor), (table, key))
+    for optimizer in captured.optimizers:
+        for parameter, entries in optimizer.state.items():
+            for key, tensor in entries.items():
+                if isinstance(tensor, torch.Tensor):
+                    # The dictionary itself is replaced when a checkpoint is loaded.
+                    def owner(optimizer=optimizer, parameter=parameter):
+                        return optimizer.state.get(parameter)
+
+                    owners.setdefault(id(tensor), (owner, key))
+    return owners

@@ -1,0 +1,164 @@
+"""Optimizers, schedulers, clipping, accumulation: every step has the bits of eager's."""
+
+import pytest
+import torch
+import torch.nn.functional as F
+from same_bits import train_both
+from small_models import perceptron, vectors
+
+import ebb.torch
+
+OPTIMIZERS = {
+    "sgd": lambda p: torch.optim.SGD(p, lr=0.1),
+    "sgd momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9),
+    "sgd nesterov": lambda p: torch.optim.SGD(
+        p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True
+    ),
+    "sgd dampening": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, dampening=0.3),
+    "sgd foreach": lambda p: torch.optim.SGD(
+        p, lr=0.1, momentum=0.9, dampening=0.3, weight_decay=0.01, foreach=True
+    ),
+    "sgd fused": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True, fused=True),
+    "sgd maximize": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, maximize=True),
+    "adam": lambda p: torch.optim.Adam(p, lr=0.01),
+    "adam decay": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1),
+    "adam amsgrad": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True),
+    "adam foreach": lambda p: torch.optim.Adam(p, lr=0.01, foreach=True),
+    "adam fused": lambda p: torch.optim.Adam(p, lr=0.01, fused=True),
+    "adamw": lambda p: torch.optim.AdamW(p, lr=0.01),
+    "adamw foreach": lambda p: torch.optim.AdamW(p, lr=0.01, foreach=True, amsgrad=True),
+    "adamw fused": lambda p: torch.optim.AdamW(p, lr=0.01, fused=True),
+    "adamax": lambda p: torch.optim.Adamax(p, lr=0.01),
+    "adagrad": lambda p: torch.optim.Adagrad(p, lr=0.01, lr_decay=0.1),
+    "adadelta": lambda p: torch.optim.Adadelta(p),
+    "nadam": lambda p: torch.optim.NAdam(p),
+    "rmsprop": lambda p: torch.optim.RMSprop(p, momentum=0.5, centered=True),
+}
+
+SCHEDULERS = {
+    "cosine": lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 4),
+    "one cycle": lambda o: torch.optim.lr_scheduler.OneCycleLR(
+        o, max_lr=0.1, total_steps=20
+    ),  # changes momentum or betas as well
+    "step": lambda o: torch.optim.lr_scheduler.StepLR(o, 2),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_optimizer_has_eager_bits(name):
+    def make(model):
+        return OPTIMIZERS[name](model.parameters())
+
+    train_both(perceptron, F.cross_entropy, make, [vectors(), vectors()], steps=6)
+
+
+@pytest.mark.parametrize("schedule", SCHEDULERS)
+@pytest.mark.parametrize("name", ["sgd momentum", "adam", "adamw fused"])
+def test_scheduler_has_eager_bits(name, schedule):
+    def make(model):
+        return OPTIMIZERS[name](model.parameters())
+
+    scheduler = SCHEDULERS[schedule]
+    train_both(perceptron, F.cross_entropy, make, [vectors()], steps=8, scheduler=scheduler)
+
+
+def test_step_100_has_the_bits_of_eagers_step_100():
+    def make(model):
+        return torch.optim.AdamW(model.parameters(), lr=0.01)
+
+    train_both(perceptron, F.cross_entropy, make, [vectors(), vectors()], steps=100)
+
+
+def test_parameter_groups_have_their_own_hyperparameters():
+    def make(model):
+        layers = [{"params": layer.parameters()} for layer in (model[0], model[2])]
+        layers[1] |= {"lr": 0.5, "momentum": 0.5}
+        return torch.optim.SGD(layers, lr=0.1, momentum=0.9)
+
+    step = train_both(perceptron, F.cross_entropy, make, [vectors()])
+    assert {"group0.lr", "group1.lr"} <= set(step.captured.hyperparameters)
+
+
+def test_two_optimizers_take_turns_in_one_step():
+    def make(model):
+        return [torch.optim.SGD(model[0].parameters(), lr=0.1), torch.optim.Adam(model[2].parameters())]
+
+    torch.manual_seed(0)
+    model = perceptron()
+    other = perceptron()
+    other.load_state_dict(model.state_dict())
+    batch = vectors()
+    eager = ebb.torch._step_function.step_function(model, F.cross_entropy, make(model))
+    step = ebb.torch.compile(other, F.cross_entropy, make(other), batch)
+    for _ in range(3):
+        assert torch.equal(eager(*batch), step(*batch))
+    for ours, theirs in zip(other.parameters(), model.parameters(), strict=True):
+        assert torch.equal(ours, theirs)
+
+
+def test_learning_rate_as_a_tensor():
+    def make(model):
+        return torch.optim.Adam(model.parameters(), lr=torch.tensor(0.01), foreach=False, fused=True)
+
+    train_both(perceptron, F.cross_entropy, make, [vectors()])
+
+
+@pytest.mark.parametrize("name", ["sgd momentum", "adam foreach"])
+def test_clipping_has_eager_bits(name):
+    def make(model):
+        return OPTIMIZERS[name](model.parameters())
+
+    train_both(perceptron, F.cross_entropy, make, [vectors()], clip_grad_norm=0.01)
+
+
+def test_accumulation_has_eager_bits():
+    def make(model):
+        return torch.optim.AdamW(model.parameters())
+
+    train_both(perceptron, F.cross_entropy, make, [vectors(6), vectors(6)], accumulate=3)
+
+
+def test_an_optimizer_that_has_trained_before_goes_on():
+    model, batch = perceptron(), vectors()
+    other = perceptron()
+    other.load_state_dict(model.state_dict())
+    make = OPTIMIZERS["sgd dampening"]
+    optimizer, other_optimizer = make(model.parameters()), make(other.parameters())
+    eager = ebb.torch._step_function.step_function(model, F.cross_entropy, optimizer)
+    warm = ebb.torch._step_function.step_function(other, F.cross_entropy, other_optimizer)
+    assert torch.equal(eager(*batch), warm(*batch))
+    step = ebb.torch.compile(other, F.cross_entropy, other_optimizer, batch)
+    for _ in range(3):
+        assert torch.equal(eager(*batch), step(*batch))
+
+
+def test_a_hyperparameter_that_changes_the_computation_is_refused():
+    model, batch = perceptron(), vectors()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    step(*batch)
+    optimizer.param_groups[0]["weight_decay"] = 0.5
+    with pytest.raises(ebb.Error, match="weight_decay .* was 0 .* Capture the step again"):
+        step(*batch)
+
+
+class Leaky(torch.optim.SGD):
+    """Computes with its learning rate where Ebb cannot follow."""
+
+    def step(self, closure=None):
+        factor = torch.tensor(self.param_groups[0]["lr"]).item() * 2
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                parameter.data.add_(parameter.grad, alpha=-factor)
+
+
+def test_a_constant_computed_from_a_hyperparameter_is_found():
+    model, batch = perceptron(), vectors()
+    with pytest.raises(ebb.Error, match="Leaky"):
+        ebb.torch.capture(model, F.cross_entropy, Leaky(model.parameters(), lr=0.1), batch)
+
+
+def test_lbfgs_is_refused():
+    model, batch = perceptron(), vectors()
+    with pytest.raises(ebb.Error, match="LBFGS"):
+        ebb.torch.capture(model, F.cross_entropy, torch.optim.LBFGS(model.parameters()), batch)

@@ -1,5 +1,7 @@
 """Optimizers, schedulers, clipping, accumulation: every step has the bits of eager's."""
 
+import math
+
 import pytest
 import torch
 import torch.nn.functional as F
@@ -146,7 +148,7 @@ class Leaky(torch.optim.SGD):
     """Computes with its learning rate where Ebb cannot follow."""
 
     def step(self, closure=None):
-        factor = torch.tensor(self.param_groups[0]["lr"]).item() * 2
+        factor = math.expm1(self.param_groups[0]["lr"])
         for group in self.param_groups:
             for parameter in group["params"]:
                 parameter.data.add_(parameter.grad, alpha=-factor)
@@ -154,8 +156,21 @@ class Leaky(torch.optim.SGD):
 
 def test_a_constant_computed_from_a_hyperparameter_is_found():
     model, batch = perceptron(), vectors()
-    with pytest.raises(ebb.Error, match="Leaky"):
+    with pytest.raises(ebb.Error, match="Leaky computes alpha=.* of aten::add_"):
         ebb.torch.capture(model, F.cross_entropy, Leaky(model.parameters(), lr=0.1), batch)
+
+
+class TensorOfRate(torch.optim.SGD):
+    def step(self, closure=None):
+        rate = torch.tensor(self.param_groups[0]["lr"])
+        for parameter in self.param_groups[0]["params"]:
+            parameter.data.sub_(parameter.grad * rate)
+
+
+def test_a_tensor_made_of_a_hyperparameter_is_refused():
+    model, batch = perceptron(), vectors()
+    with pytest.raises(ebb.Error, match="makes a tensor of a number .*test_optimizers.py"):
+        ebb.torch.capture(model, F.cross_entropy, TensorOfRate(model.parameters(), lr=0.1), batch)
 
 
 def test_lbfgs_is_refused():

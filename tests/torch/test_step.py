@@ -125,14 +125,15 @@ def test_compiling_and_closing_again_and_again_does_not_grow():
         fields = pathlib.Path("/proc/self/statm").read_text().split()
         return int(fields[1]) * resource.getpagesize()
 
-    for _ in range(3):
+    for _ in range(5):
         once()
     gc.collect()
     before = resident()
-    for _ in range(20):
+    for _ in range(40):
         once()
     gc.collect()
-    assert resident() - before < 20 * 2**20, "20 arenas would be 140 MiB"
+    # 40 arenas would be 280 MiB; the C library's own holes come and go.
+    assert resident() - before < 100 * 2**20
 
 
 # Beside ordinary PyTorch.

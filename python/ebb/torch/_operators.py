@@ -8,11 +8,12 @@ from ebb import Error
 
 aten = torch.ops.aten
 
-# Arguments that an operator overwrites without saying so, and when.
+# Arguments that an operator overwrites without saying so, and the argument that says when.
 _HIDDEN_UPDATES = {
     "aten::native_batch_norm": (("running_mean", "running_var"), "training"),
     "aten::cudnn_batch_norm": (("running_mean", "running_var"), "training"),
     "aten::miopen_batch_norm": (("running_mean", "running_var"), "training"),
+    "aten::mkldnn_rnn_layer_backward": (("workspace",), "train"),
 }
 
 # Arguments that an operator says it overwrites, and does only when the other one is given.

@@ -10,7 +10,9 @@ namespace {
 thread_local AllocationSource* installed = nullptr;
 
 constexpr std::string_view kRemedy =
-    "the number of threads or a library setting changed since it was compiled; compile again";
+    "what it needs depends on its data, or the number of threads or a library setting changed "
+    "since "
+    "it was compiled (then compile again)";
 
 }  // namespace
 

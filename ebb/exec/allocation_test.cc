@@ -40,12 +40,14 @@ TEST(Replay, RefusesARequestThatIsTooLargeOrOneTooMany) {
   replay.start(arena.data(), servings);
   EXPECT_EQ(message_of(replay, 64), "served");
   EXPECT_EQ(message_of(replay, 1025),
-            "it asked for 1025B in request 2 of 2, planned were 1KiB: the number of threads or a "
-            "library setting changed since it was compiled; compile again");
+            "it asked for 1025B in request 2 of 2, planned were 1KiB: what it needs depends on "
+            "its data, or the number of threads or a library setting changed since it was compiled "
+            "(then compile again)");
   EXPECT_EQ(message_of(replay, 1024), "served") << "after a refusal the request is still to come";
   EXPECT_EQ(message_of(replay, 4096),
-            "it asked for 4KiB in request 3, and 2 were planned: the number of threads or a "
-            "library setting changed since it was compiled; compile again");
+            "it asked for 4KiB in request 3, and 2 were planned: what it needs depends on "
+            "its data, or the number of threads or a library setting changed since it was compiled "
+            "(then compile again)");
 }
 
 TEST(SourceScope, InstallsForItsThreadAndPutsBackWhatWasThere) {

@@ -1,5 +1,6 @@
 #include "ebb/torch/allocator.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <c10/core/Allocator.h>
@@ -14,13 +15,12 @@ struct Recording::State {
   std::vector<Entry> entries;
 
   void note_given_back(const void* memory) {
-    // From the end: an address may have been given out before.
-    for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
-      if (entry->data != memory) continue;
-      entry->freed = true;
-      entry->freed_after = entries.size();
-      return;
-    }
+    // The last one that has the address: it may have been given out before.
+    const auto entry = std::find_if(entries.rbegin(), entries.rend(),
+                                    [&](const Entry& e) { return e.data == memory; });
+    if (entry == entries.rend()) return;
+    entry->freed = true;
+    entry->freed_after = entries.size();
   }
 };
 
@@ -70,7 +70,7 @@ class DelegatingAllocator final : public c10::Allocator {
 }  // namespace
 
 void install_allocator() {
-  static DelegatingAllocator* const ours = [] {
+  static DelegatingAllocator* const kOurs = [] {
     // Leaked on purpose: storages that are destroyed at the very end still point to it.
     c10::Allocator* original = c10::GetCPUAllocator();
     original_deleter = original->raw_deleter();
@@ -79,7 +79,7 @@ void install_allocator() {
     c10::SetCPUAllocator(made, /*priority=*/1);
     return made;
   }();
-  EBB_CHECK(c10::GetCPUAllocator() == ours, "somebody replaced the CPU allocator of PyTorch");
+  EBB_CHECK(c10::GetCPUAllocator() == kOurs, "somebody replaced the CPU allocator of PyTorch");
 }
 
 Recording::Recording() : state_(std::make_unique<State>()) {

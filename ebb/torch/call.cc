@@ -259,7 +259,7 @@ class CallBuilder {
         list.push_back(c10::IValue(as_scalar(numbers[i])));
         if (Call::Slot* slot = add_slot(items[i], Call::Slot::Kind::kListItem)) slot->item = i;
       }
-      return c10::IValue(std::move(list));
+      return c10::IValue(list);
     }
     if (!is_int(type->cast<c10::ListType>()->getElementType())) return std::nullopt;
     c10::List<std::int64_t> list;

@@ -32,7 +32,7 @@ std::vector<std::int64_t> strides_of(const TensorType& type) {
 c10::TensorOptions options_of(const TensorType& type) {
   const auto dtype = to_torch(type.dtype);
   EBB_CHECK(dtype.has_value(), "{} has no bytes", to_text(type));
-  return c10::TensorOptions().dtype(*dtype).device(c10::DeviceType::CPU);
+  return c10::TensorOptions().dtype(dtype).device(c10::DeviceType::CPU);
 }
 
 // The tensors of one call, in their places. As in an eager step, one tensor of the graph is one
@@ -102,13 +102,13 @@ bool wants_grad_mode(const Graph& graph, NodeId node) {
 class KeepGenerator {
  public:
   KeepGenerator() : generator_(at::globalContext().defaultGenerator(c10::DeviceType::CPU)) {
-    const std::lock_guard lock(generator_.mutex());
+    const std::scoped_lock lock(generator_.mutex());
     state_ = generator_.get_state();
   }
   KeepGenerator(const KeepGenerator&) = delete;
   KeepGenerator& operator=(const KeepGenerator&) = delete;
   ~KeepGenerator() {
-    const std::lock_guard lock(generator_.mutex());
+    const std::scoped_lock lock(generator_.mutex());
     generator_.set_state(state_);
   }
 
@@ -266,6 +266,10 @@ Result<Recipe> measure_on(const Graph& graph, NodeId node, int fill) {
     return recipe_of(graph, node, entries, expected, returned);
   } catch (const c10::Error& error) {
     return fail(ErrorKind::kBadInput, error.what_without_backtrace());
+  } catch (const InternalError&) {
+    throw;
+  } catch (const std::exception& error) {
+    return fail(ErrorKind::kBadInput, error.what());
   }
 }
 

@@ -14,14 +14,14 @@ bool as_it_was = false;
 }  // namespace
 
 NoFill::NoFill() {
-  const std::lock_guard lock(mutex);
+  const std::scoped_lock lock(mutex);
   if (running++ > 0) return;
   as_it_was = at::globalContext().deterministicFillUninitializedMemory();
   at::globalContext().setDeterministicFillUninitializedMemory(false);
 }
 
 NoFill::~NoFill() {
-  const std::lock_guard lock(mutex);
+  const std::scoped_lock lock(mutex);
   if (--running == 0) at::globalContext().setDeterministicFillUninitializedMemory(as_it_was);
 }
 

@@ -42,6 +42,8 @@ class Step {
   [[nodiscard]] Status run(const std::map<std::string, exec::Number>& scalars,
                            const exec::Executor::Interrupted& interrupted = nullptr);
 
+  [[nodiscard]] const exec::Torn& torn() const { return executor_->torn(); }
+
   [[nodiscard]] const Graph& graph() const { return graph_; }
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] const std::vector<Recipe>& recipes() const { return recipes_; }

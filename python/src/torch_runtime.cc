@@ -71,7 +71,7 @@ Memory memory_of(const Step& step, std::string_view name) {
   const nb::capsule capsule(owner.get(), [](void* p) noexcept {
     const std::unique_ptr<Owner> gone(static_cast<Owner*>(p));
   });
-  (void)owner.release();
+  owner.release();  // NOLINT(bugprone-unused-return-value): the capsule has it
   return Memory(step.place(graph.root(storage)),
                 {static_cast<std::size_t>(graph.size(storage).value_or(Bytes{}).count)}, capsule);
 }
@@ -130,6 +130,9 @@ void bind(nb::module_& module) {
       .def(
           "program", [](const Step& step) { return as_str(to_text(step.graph(), step.program())); },
           "The instructions and where everything lies, as text.")
+      .def_prop_ro(
+          "state_is_whole", [](const Step& step) { return step.torn().is_whole(); },
+          "Whether no state was updated in a step that failed.")
       .def_prop_ro("outputs", &outputs_of)
       .def_prop_ro("arena_bytes", [](const Step& step) { return step.program().arena_size.count; })
       .def_prop_ro("state_bytes", [](const Step& step) { return step.program().state_size.count; })

@@ -262,7 +262,7 @@ def test_setting_the_generator_is_refused():
 
     model, batch = Around(then), vectors()
     before = torch.get_rng_state()
-    refused("sets the seed", model=model, batch=batch)
+    refused("sets the random number generator", model=model, batch=batch)
     assert torch.equal(torch.get_rng_state(), before)
 
 

@@ -80,7 +80,7 @@ def test_a_refused_budget_leaves_the_model_as_it_was():
     assert not optimizer.state
 
 
-@pytest.mark.parametrize("budget", ["16", "lots", "-1GiB", 1.5, None, True])
+@pytest.mark.parametrize("budget", ["16", "lots", "-1GiB", "1..GiB", ".%", 1.5, None, True])
 def test_what_is_no_budget_is_refused(budget):
     with pytest.raises(ebb.Error, match="a budget is written"):
         compiled(budget=budget)
@@ -117,23 +117,22 @@ def test_compiling_and_closing_again_and_again_does_not_grow():
     batch = vectors()
 
     def once():
-        model = nn.Sequential(nn.Linear(6, 50000), nn.ReLU(), nn.Linear(50000, 3))
+        model = nn.Sequential(nn.Linear(6, 500000), nn.ReLU(), nn.Linear(500000, 3))
         with compiled(model, batch=batch) as step:
             step(*batch)
+            return step.memory().peak_bytes
 
     def resident():
+        gc.collect()
         fields = pathlib.Path("/proc/self/statm").read_text().split()
         return int(fields[1]) * resource.getpagesize()
 
-    for _ in range(5):
-        once()
-    gc.collect()
+    for _ in range(3):
+        arena = once()
     before = resident()
-    for _ in range(40):
+    for _ in range(10):
         once()
-    gc.collect()
-    # 40 arenas would be 280 MiB; the C library's own holes come and go.
-    assert resident() - before < 100 * 2**20
+    assert resident() - before < 3 * arena
 
 
 # Beside ordinary PyTorch.
@@ -166,7 +165,7 @@ def test_a_batch_of_another_shape_is_trained_eagerly():
 
 def test_the_first_batch_may_be_the_one_of_another_shape():
     def sgd(model):
-        return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, dampening=0.5)
+        return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 
     torch.manual_seed(0)
     model = perceptron()
@@ -201,8 +200,7 @@ def test_batches_may_lie_otherwise_in_memory():
     step = compiled(batch=batch)
     x = batch[0].t().contiguous().t()
     assert x.stride() != batch[0].stride()
-    first = compiled(batch=batch)(*batch)
-    assert torch.isfinite(step(x, batch[1])) and torch.isfinite(first)
+    assert torch.isfinite(step(x, batch[1]))
 
 
 def test_a_batch_may_be_given_whole():
@@ -422,7 +420,7 @@ from small_models import convolutional
 torch.use_deterministic_algorithms(True)
 saved = torch.load(sys.argv[2])
 model = convolutional()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, dampening=0.1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
 compile_first = sys.argv[3] == "compile first"
 if compile_first:
@@ -446,7 +444,7 @@ def test_saved_and_continued_elsewhere_equals_uninterrupted_training(tmp_path, o
     def make():
         torch.manual_seed(0)
         model = convolutional()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, dampening=0.1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
         return model, optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
 
     batch = (torch.randn(4, 3, 8, 8), torch.randint(0, 10, (4,)))

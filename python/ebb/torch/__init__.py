@@ -9,7 +9,8 @@
 """
 
 from . import _load  # noqa: F401: first, because it says what is missing where torch is
-from ._capture import Captured, capture, capture_step
+from ._capture import capture, capture_step
+from ._captured import Captured
 from ._compile import Memory, Step, compile, compile_step
 
 __all__ = ["Captured", "Memory", "Step", "capture", "capture_step", "compile", "compile_step"]

@@ -1,107 +1,30 @@
-"""A training step as a graph: capture, and what is needed to run and save it."""
+"""A training step as a graph."""
 
 from __future__ import annotations
 
 import contextlib
-import dataclasses
+import contextvars
+import functools
 import inspect
-import os
-from collections.abc import Callable, Iterator, Sequence
+import threading
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-    UnsupportedOperatorException,
-)
-from torch.overrides import TorchFunctionMode
+from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ebb import Error
 
+from ._captured import TENSOR, Captured
+from ._lines import Declaration, Line
 from ._names import Names
-from ._optimizer import Hyperparameter, NewState, Optimizers
-from ._places import user_line
-from ._recorder import Declaration, Line, Meta, Recorder, data_dependent
-from ._scalars import Guard, TracedFloat, TracedMath
+from ._optimizer import Optimizers
+from ._recorder import Recorder
+from ._scalars import TracedFloat, TracedMath
 from ._step_function import step_function
+from ._surroundings import Attributes, Gradients, HostReads, in_users_words, same_generator
 from ._text import name_text
-
-
-@dataclasses.dataclass
-class Captured:
-    """A captured training step.
-
-    `text` is the graph (docs/graph-text.md). The tensors behind its declarations are the user's
-    own: `state` the parameters, buffers and optimizer state, `constants`, and `inputs`, the example
-    batch in the order in which its tensors are flattened.
-    """
-
-    text: str
-    inputs: dict[str, torch.Tensor]
-    state: dict[str, torch.Tensor]
-    constants: dict[str, torch.Tensor]
-    hyperparameters: dict[str, Hyperparameter]
-    declarations: list[Declaration] = dataclasses.field(repr=False)
-    batch_tree: pytree.TreeSpec = dataclasses.field(repr=False)
-    batch_leaves: list[Any] = dataclasses.field(repr=False)
-    output_tree: pytree.TreeSpec = dataclasses.field(repr=False)
-    output_leaves: list[Any] = dataclasses.field(repr=False)  # None where a tensor goes
-    _guards: list[Guard] = dataclasses.field(repr=False)
-    _fixed: list[tuple] = dataclasses.field(repr=False)
-    new_state: list[NewState] = dataclasses.field(repr=False)
-    _zero_at_first: set[tuple] = dataclasses.field(repr=False)
-    gradients: list[torch.Tensor] = dataclasses.field(repr=False)  # whose .grad is the step's
-    modules: list[torch.nn.Module] = dataclasses.field(repr=False)
-    optimizers: list[torch.optim.Optimizer] = dataclasses.field(repr=False)
-
-    def scalar_values(self, first_step: bool = False) -> dict[str, float]:
-        """The runtime scalars as they are now, checked against what was captured."""
-        for optimizer, group, key, value in self._fixed:
-            now = optimizer.param_groups[group].get(key)
-            if type(now) is not type(value) or now != value:
-                raise Error(
-                    f"{key} of parameter group {group} was {value} when the step was captured and "
-                    f"is {now}: another computation. Capture the step again"
-                )
-        values = {}
-        for name, place in self.hyperparameters.items():
-            values[name] = place.value()
-            if first_step and (id(place.optimizer), place.group, place.key) in self._zero_at_first:
-                values[name] = 0.0
-        for guard in self._guards:
-            if guard.evaluate(values) != guard.outcome:
-                raise Error(
-                    f"{guard.text} was {guard.outcome} when the step was captured and no longer is: "
-                    "another computation. Capture the step again"
-                )
-        return values
-
-    @contextlib.contextmanager
-    def hyperparameters_of_step(self, first_step: bool) -> Iterator[None]:
-        """While active, the optimizers' own hyperparameters are those of the first or a later step."""
-        changed = []
-        for place in self.hyperparameters.values():
-            key = (id(place.optimizer), place.group, place.key)
-            if first_step and key in self._zero_at_first:
-                group = place.optimizer.param_groups[place.group]
-                changed.append((group, place.key, group[place.key]))
-                group[place.key] = 0.0
-        try:
-            yield
-        finally:
-            for group, key, value in changed:
-                group[key] = value
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes `step.ebb`, and beside it `step.safetensors` with the state, constants, example
-        batch, scalars and the state of the random number generator: what `ebb run` needs."""
-        from ._files import save
-
-        save(self, path)
 
 
 def capture(
@@ -152,64 +75,77 @@ def capture_step(
     Modules and optimizers that the function refers to by name are found; others may be given, and
     lend their names to the graph.
     """
+    if not isinstance(args, (tuple, list)):
+        raise Error(f"the arguments must be a tuple, and are a {type(args).__name__}")
+    if _captured_by.get() == threading.get_ident():
+        raise Error("a step is captured within the capture of another one")
+    with _capturing:
+        _captured_by.set(threading.get_ident())
+        try:
+            return _capture(function, tuple(args), dict(kwargs or {}), modules, optimizers)
+        finally:
+            _captured_by.set(None)
+
+
+# Capture hooks into what all threads share (module hooks, math.sqrt): one at a time.
+_capturing = threading.Lock()
+_captured_by: contextvars.ContextVar[int | None] = contextvars.ContextVar("captured", default=None)
+
+
+def _capture(function, args: tuple, kwargs: dict, modules, optimizers) -> Captured:
     found_modules, found_optimizers = _find(function)
-    modules = _as_list(modules) or found_modules
-    optimizers = _as_list(optimizers) or found_optimizers
+    modules = _once_each([*_as_list(modules), *found_modules])
+    optimizers = _once_each([*_as_list(optimizers), *found_optimizers])
     _refuse_distributed(modules)
 
-    kwargs = dict(kwargs or {})
-    leaves, tree = pytree.tree_flatten((tuple(args), kwargs))
-    names = Names()
+    if not torch.is_grad_enabled():
+        raise Error("a training step is captured with gradients on, and they are off here (no_grad)")
+    leaves, tree = pytree.tree_flatten((args, kwargs))
     tensors = _named_state(modules)
     device = _device(leaves, tensors)
+    names = Names()
     recorder = Recorder(FakeTensorMode(static_shapes=True), names, device)
     for tensor, name in tensors:
         recorder.know(tensor, name)
     for i, module in enumerate(modules):
-        names.know_modules(module, prefix=f"model{i}" if len(modules) > 1 else "")
+        names.know_modules(module, prefix=_prefix(i, module).rstrip("."))
 
-    gradients = _Gradients()
+    gradients = Gradients(recorder)
+    recorder.on_meeting = gradients.watch
     with contextlib.ExitStack() as stack:
-        stack.enter_context(names)
-        stack.enter_context(TracedMath())
-        stack.enter_context(_in_users_words())
-        stack.enter_context(_same_generator())
+        for context in (names, TracedMath(), in_users_words(), same_generator(), gradients):
+            stack.enter_context(context)
         watched = stack.enter_context(Optimizers(recorder))
-        stack.enter_context(gradients)
+        attributes = stack.enter_context(Attributes(modules))
         parameter_names = {id(tensor): name for tensor, name in reversed(tensors)}
         for optimizer in optimizers:
             watched.know(optimizer, parameter_names)
-        input_names = _input_names(tree, len(leaves))
-        inputs = {}
-        fakes = []
-        for leaf, name in zip(leaves, input_names, strict=True):
-            if isinstance(leaf, torch.Tensor):
-                fake = recorder.add_input(name, leaf)
-                inputs[next(reversed(recorder.declarations))] = leaf
-                fakes.append(fake.requires_grad_(leaf.requires_grad))
-            else:
-                fakes.append(leaf)
+            for group in optimizer.param_groups:
+                for parameter in group["params"]:
+                    gradients.watch(parameter, must_be_dropped=True)
+        if not optimizers:
+            for tensor, _ in tensors:
+                gradients.watch(tensor, must_be_dropped=True)
+        inputs, fakes = _add_inputs(recorder, leaves, tree)
         for tensor, _ in tensors:
             recorder.add_state(tensor)
-            gradients.watch(tensor)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     recorder.add_state(parameter)
-                    gradients.watch(parameter)
-        buffers = [(module, _buffers(module)) for module in modules]
         fake_args, fake_kwargs = pytree.tree_unflatten(fakes, tree)
-        stack.enter_context(_HostReads(recorder))
+        stack.enter_context(HostReads(recorder))
         with recorder:
             output = function(*fake_args, **fake_kwargs)
-            for module, before in buffers:
-                _settle_buffers(recorder, module, before)
+            attributes.settle(recorder)
+        watched.check_unchanged()
+        gradients.check_used(bool(watched.stepped) or _trains_by_itself(recorder))
         output_leaves, output_tree = pytree.tree_flatten(output)
+        _check_outputs(output_leaves)
         returned = [recorder.name_of(t) for t in output_leaves if isinstance(t, torch.Tensor)]
-        _refuse_returned_variables(recorder, output_leaves)
 
     lines = _live_lines(recorder.lines, returned)
-    used = _used_scalars(lines)
+    used = {name for line in lines for name in line.reads}
     hyperparameters = {
         name: place for name, place in watched.hyperparameters.items() if name in used
     }
@@ -222,129 +158,54 @@ def capture_step(
         hyperparameters=hyperparameters,
         declarations=declarations,
         batch_tree=tree,
-        batch_leaves=[None if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
+        batch_leaves=[TENSOR if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
         output_tree=output_tree,
-        output_leaves=[None if isinstance(t, torch.Tensor) else t for t in output_leaves],
-        _guards=[g for g in recorder.tape.guards],
+        output_leaves=[TENSOR if isinstance(t, torch.Tensor) else t for t in output_leaves],
+        _guards=recorder.tape.guards,
+        _all_hyperparameters=watched.hyperparameters,
+        _modes=[(part, part.training) for module in modules for part in module.modules()],
+        _trainable=[(tensor, name, tensor.requires_grad) for tensor, name in tensors],
         _fixed=watched.fixed,
         new_state=watched.new_state,
-        _zero_at_first=watched.zero_at_first,
         gradients=gradients.watched,
         modules=modules,
         optimizers=watched.seen,
+        device=device,
+        autocast=torch.is_autocast_enabled(device.type),
+        _group_sizes={
+            id(o): [len(group["params"]) for group in o.param_groups] for o in watched.seen
+        },
     )
 
 
-# Around the run.
+def _add_inputs(recorder: Recorder, leaves: list[Any], tree) -> tuple[dict, list]:
+    inputs, fakes = {}, []
+    for leaf, name in zip(leaves, _input_names(tree, len(leaves)), strict=True):
+        if isinstance(leaf, FakeTensor):
+            raise Error("a compiled step cannot be captured again as part of another one")
+        if isinstance(leaf, torch.Tensor):
+            fake = recorder.add_input(name, leaf)
+            inputs[next(reversed(recorder.declarations))] = leaf
+            fakes.append(fake.requires_grad_(leaf.requires_grad))
+        else:
+            fakes.append(leaf)
+    return inputs, fakes
 
 
-class _HostReads(TorchFunctionMode):
-    """Catches `tensor.item()` and its kin before the number becomes a plain one."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        super().__init__()
-        self.recorder = recorder
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        if func in (torch.Tensor.item, torch.Tensor.__float__) and isinstance(args[0], torch.Tensor):
-            reader = self.recorder.trial or self.recorder
-            return reader.read_number(args[0])
-        if func is torch.Tensor.__bool__:
-            raise data_dependent("decides by the value of a tensor (if, while, and, or, not)")
-        if func in (torch.Tensor.tolist, torch.Tensor.numpy, torch.Tensor.__int__, torch.Tensor.__index__):
-            raise data_dependent("reads the values of a tensor")
-        if func in (torch.tensor, torch.as_tensor, torch.asarray):
-            if any(isinstance(leaf, TracedFloat) for leaf in pytree.tree_leaves((args, kwargs))):
-                raise Error(
-                    f"the step makes a tensor of a number that changes from step to step, at "
-                    f"{user_line()}; compute with the number itself, or keep it in a tensor"
-                )
-        return func(*args, **(kwargs or {}))
+def _trains_by_itself(recorder: Recorder) -> bool:
+    """Whether parameters are updated without an optimizer."""
+    return any(recorder.declarations[root].tensor.requires_grad for root in recorder.updated)
 
 
-@contextlib.contextmanager
-def _in_users_words() -> Iterator[None]:
-    try:
-        yield
-    except (DataDependentOutputException, DynamicOutputShapeException) as error:
-        what = f"makes a tensor whose shape depends on data ({error})"
-        raise data_dependent(what, error) from error
-    except UnsupportedOperatorException as error:
-        raise Error(
-            f"PyTorch cannot say what {error} makes without running it ({user_line(error)})"
-        ) from error
-
-
-def _no_new_generator_state(*_: Any) -> None:
-    raise Error(
-        f"the step sets the random number generator, at {user_line()}; a captured step draws from it "
-        "in order. Activation checkpointing does it to repeat dropout: leave recomputing to Ebb, or "
-        "pass preserve_rng_state=False where nothing is random"
-    )
-
-
-@contextlib.contextmanager
-def _same_generator() -> Iterator[None]:
-    """Refuses steps that set the random number generator, and undoes it."""
-    before = torch.get_rng_state()
-    patched = [(module, module.set_rng_state) for module in (torch, torch.random)]
-    for module, _ in patched:
-        module.set_rng_state = _no_new_generator_state
-    try:
-        yield
-        if not torch.equal(torch.get_rng_state(), before):
+def _check_outputs(leaves: list[Any]) -> None:
+    for leaf in leaves:
+        if isinstance(leaf, TracedFloat):
             raise Error(
-                "the step sets the seed of the random number generator; set it outside of the step"
+                "the step returns a number that it reads out of a tensor; return the tensor, and "
+                "read the number from it outside"
             )
-    finally:
-        for module, original in patched:
-            module.set_rng_state = original
-        torch.set_rng_state(before)
-
-
-class _Gradients:
-    """Backward leaves fake gradients at the user's parameters: they are taken away again."""
-
-    def __init__(self) -> None:
-        self.watched: list[torch.Tensor] = []
-        self._before: list[torch.Tensor | None] = []
-        self._ids: set[int] = set()
-
-    def watch(self, tensor: torch.Tensor) -> None:
-        if tensor.requires_grad and tensor.is_leaf and id(tensor) not in self._ids:
-            self._ids.add(id(tensor))
-            self.watched.append(tensor)
-            self._before.append(tensor.grad)
-            tensor.grad = None
-
-    def __enter__(self) -> _Gradients:
-        return self
-
-    def __exit__(self, *_) -> None:
-        for tensor, before in zip(self.watched, self._before, strict=True):
-            tensor.grad = None
-            tensor.grad = before
-
-
-def _settle_buffers(recorder: Recorder, module: torch.nn.Module, before: dict) -> None:
-    """A buffer that forward replaced by another tensor is written back into the one it was."""
-    for (owner, key), value in before.items():
-        now = owner._buffers.get(key)
-        if now is not value:
-            if isinstance(now, FakeTensor) and value is not None:
-                if Meta.of(now)[:2] != Meta.of(value)[:2]:
-                    raise Error(f"the step changes the shape or type of the buffer {key}")
-                recorder.overwrite(value, now)
-            owner._buffers[key] = value
-
-
-def _buffers(module: torch.nn.Module) -> dict:
-    return {
-        (owner, key): value
-        for owner in module.modules()
-        for key, value in owner._buffers.items()
-        if value is not None
-    }
+        if isinstance(leaf, torch.Tensor) and not isinstance(leaf, FakeTensor):
+            raise Error("the step returns one of its parameters; read it from the model instead")
 
 
 # Names and kinds of what is given.
@@ -366,11 +227,20 @@ def _as_list(value: Any) -> list:
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
+def _once_each(values: list) -> list:
+    return list({id(value): value for value in values}.values())
+
+
+def _prefix(number: int, module: torch.nn.Module) -> str:
+    """Before the names of a module's parameters; the first module's are as its state dict has them."""
+    return f"{type(module).__name__}{number}." if number else ""
+
+
 def _named_state(modules: list[torch.nn.Module]) -> list[tuple[torch.Tensor, str]]:
     """Parameters and buffers, each once, under its first name."""
     named, seen = [], set()
     for i, module in enumerate(modules):
-        prefix = f"model{i}." if len(modules) > 1 else ""
+        prefix = _prefix(i, module)
         for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
             if id(tensor) not in seen:
                 seen.add(id(tensor))
@@ -411,27 +281,40 @@ def _refuse_distributed(modules: list[torch.nn.Module]) -> None:
             raise Error("a fully sharded module cannot be captured; give Ebb the plain module")
 
 
-def _refuse_returned_variables(recorder: Recorder, leaves: list[Any]) -> None:
-    for leaf in leaves:
-        if isinstance(leaf, torch.Tensor) and not isinstance(leaf, FakeTensor):
-            raise Error("the step returns one of its parameters; read it from the model instead")
-
-
 def _find(function: Callable[..., Any]) -> tuple[list, list]:
-    """Modules and optimizers among what a function refers to."""
-    values = []
-    if inspect.ismethod(function):
-        values += list(vars(function.__self__).values()) if hasattr(function.__self__, "__dict__") else []
-        values.append(function.__self__)
-        function = function.__func__
-    if inspect.isfunction(function):
-        closure = inspect.getclosurevars(function)
-        values += [*closure.nonlocals.values(), *closure.globals.values()]
-    modules, optimizers = [], []
-    for value in pytree.tree_leaves(values):
-        for kind, found in ((torch.nn.Module, modules), (torch.optim.Optimizer, optimizers)):
-            if isinstance(value, kind) and not any(value is other for other in found):
-                found.append(value)
+    """Modules and optimizers among what a function refers to, directly or through functions."""
+    modules, optimizers, seen = [], [], set()
+
+    def look(value: Any, depth: int) -> None:
+        if id(value) in seen or depth > 4:
+            return
+        seen.add(id(value))
+        if isinstance(value, torch.nn.Module):
+            modules.append(value)
+        elif isinstance(value, torch.optim.Optimizer):
+            optimizers.append(value)
+        elif isinstance(value, functools.partial):
+            for part in (value.func, *value.args, *value.keywords.values()):
+                look(part, depth + 1)
+        elif inspect.ismethod(value):
+            look(value.__self__, depth)
+            look(value.__func__, depth)
+        elif inspect.isfunction(value):
+            if not value.__module__.startswith("torch."):
+                closure = inspect.getclosurevars(value)
+                for part in (*closure.nonlocals.values(), *closure.globals.values()):
+                    look(part, depth + 1)
+        elif isinstance(value, (list, tuple, dict)):
+            for part in value.values() if isinstance(value, dict) else value:
+                look(part, depth + 1)
+        elif not inspect.ismodule(value) and not inspect.isclass(value) and callable(value):
+            for part in vars(value).values() if hasattr(value, "__dict__") else ():
+                look(part, depth + 1)
+        elif depth == 0 and hasattr(value, "__dict__"):
+            for part in vars(value).values():  # the object whose method is the step
+                look(part, depth + 1)
+
+    look(function, 0)
     return modules, optimizers
 
 
@@ -447,10 +330,6 @@ def _live_lines(lines: list[Line], returned: list[str]) -> list[Line]:
             needed.update(line.reads)
             live.append(line)
     return live[::-1]
-
-
-def _used_scalars(lines: list[Line]) -> set[str]:
-    return {name for line in lines for name in line.reads}
 
 
 def _in_order(declarations) -> list[Declaration]:

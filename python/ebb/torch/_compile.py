@@ -13,15 +13,17 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch._subclasses.fake_tensor import FakeTensor
 
 import ebb
 from ebb import Error
 
-from ._capture import Captured, batch_arguments, capture_step
+from ._capture import batch_arguments, capture_step
+from ._captured import TENSOR, Captured
 from ._load import _runtime
 from ._state import State
 from ._step_function import step_function
-from ._text import dtype_of, type_text
+from ._text import dtype_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,13 +48,23 @@ class Step:
         captured: Captured,
         eager: Callable[..., Any],
         budget: str | int,
+        spread: bool = False,
     ) -> None:
+        if captured.device.type != "cpu":
+            raise Error(f"steps run on the CPU today, and this one is on {captured.device}")
         self._lock = threading.Lock()
         self._captured = captured
         self._eager = eager
+        self._spread = spread  # a batch may be given whole
+        self._is_random = " random\n" in captured.text
         self._runtime = _runtime.Step(captured.text, _Progress())
-        self._budget = _check_budget(budget, self._runtime.arena_bytes)
-        self._first = True
+        self._program = self._runtime.program()
+        self._memory = Memory(
+            budget_bytes=_check_budget(budget, self._runtime.arena_bytes),
+            peak_bytes=self._runtime.arena_bytes,
+            state_bytes=self._runtime.state_bytes,
+            bound_bytes=self._runtime.bound_bytes,
+        )
         self._inputs = [_view(self._runtime, name) for name in captured.inputs]
         self._outputs = [_view(self._runtime, name) for name in self._runtime.outputs]
         for name, constant in captured.constants.items():
@@ -64,61 +76,68 @@ class Step:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """One training step; returns what the step function returns: the loss.
 
-        What is returned has memory of its own. A batch of another structure, shape or type (the
-        last one of an epoch) is trained eagerly, on the same parameters.
+        What is returned has memory of its own. A batch of another structure, shape, type or memory
+        layout (the last one of an epoch) is trained eagerly, on the same parameters.
         """
         with self._lock:
-            if not self._finalizer.alive:
+            if self._runtime is None:
                 raise Error("the step is closed")
-            args, kwargs = batch_arguments(args, kwargs)
+            if self._spread:
+                args, kwargs = batch_arguments(args, kwargs)
             leaves, tree = pytree.tree_flatten((args, kwargs))
+            if any(isinstance(leaf, FakeTensor) for leaf in leaves):
+                raise Error("a compiled step cannot be captured again as part of another one")
             if not self._fits(leaves, tree):
-                return self._train_eagerly(args, kwargs)
-            if self._state.adopt():
-                self._first = False  # a checkpoint was loaded
-            scalars = self._captured.scalar_values(self._first)
+                return self._eager(*args, **kwargs)
+            self._state.adopt()
+            scalars = self._captured.scalar_values()
             tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
             with torch.no_grad():
                 for place, tensor in zip(self._inputs, tensors, strict=True):
                     place.copy_(tensor)
                 self._state.drop_gradients()
-                try:
-                    self._runtime.run(scalars)
-                finally:
-                    self._state.note_update()
+                self._run(scalars)
                 results = iter([output.clone() for output in self._outputs])
-            self._first = False
-            values = [next(results) if leaf is None else leaf for leaf in self._captured.output_leaves]
+            values = [
+                next(results) if leaf is TENSOR else leaf for leaf in self._captured.output_leaves
+            ]
             return pytree.tree_unflatten(values, self._captured.output_tree)
 
-    def _train_eagerly(self, args: tuple, kwargs: dict[str, Any]) -> Any:
-        with self._captured.hyperparameters_of_step(self._first):
-            result = self._eager(*args, **kwargs)
-        self._first = False
-        return result
+    def _run(self, scalars: dict[str, float]) -> None:
+        generator = torch.get_rng_state() if self._is_random else None
+        try:
+            self._runtime.run(scalars)
+        except BaseException:
+            if self._runtime.state_is_whole:
+                if generator is not None:
+                    torch.set_rng_state(generator)  # so that the step can be done again
+                raise
+            self._state.note_update()
+            raise
+        self._state.note_update()
 
     def _fits(self, leaves: list[Any], tree: pytree.TreeSpec) -> bool:
         if tree != self._captured.batch_tree:
             return False
         places = iter(self._inputs)
         for leaf, expected in zip(leaves, self._captured.batch_leaves, strict=True):
-            if expected is not None or not isinstance(leaf, torch.Tensor):
-                if isinstance(leaf, torch.Tensor) or leaf != expected:
+            if expected is not TENSOR or not isinstance(leaf, torch.Tensor):
+                if type(leaf) is not type(expected) or leaf != expected:
                     return False
                 continue
             place = next(places)
-            if leaf.dtype != place.dtype or leaf.size() != place.size() or leaf.device != place.device:
+            if (
+                leaf.dtype != place.dtype
+                or leaf.device != place.device
+                or leaf.size() != place.size()
+                or leaf.stride() != place.stride()  # which decides about kernels, and so about bits
+            ):
                 return False
         return True
 
     def memory(self) -> Memory:
         """What the step holds, in bytes."""
-        return Memory(
-            budget_bytes=self._budget,
-            peak_bytes=self._runtime.arena_bytes,
-            state_bytes=self._runtime.state_bytes,
-            bound_bytes=self._runtime.bound_bytes,
-        )
+        return self._memory
 
     @property
     def graph(self) -> ebb.Graph:
@@ -127,11 +146,16 @@ class Step:
 
     @property
     def captured(self) -> Captured:
+        """What was captured: text, state, inputs."""
         return self._captured
 
     def program(self) -> str:
         """The instructions, and where in the arena everything lies, as text."""
-        return self._runtime.program()
+        return self._program
+
+    def __repr__(self) -> str:
+        state = "closed" if self._runtime is None else f"{self._memory.peak_bytes} bytes"
+        return f"<ebb.torch.Step, {state}>"
 
     def close(self) -> None:
         """Gives everything back: parameters and optimizer state get memory of their own again.
@@ -140,7 +164,7 @@ class Step:
         """
         with self._lock:
             self._finalizer()
-            self._inputs, self._outputs, self._runtime_closed = [], [], True
+            self._inputs, self._outputs, self._runtime = [], [], None
 
     def __enter__(self) -> Step:
         return self
@@ -185,7 +209,7 @@ def compile(  # noqa: A001: the name that PyTorch's users expect
     )
     args, kwargs = batch_arguments((batch,), {})
     captured = capture_step(function, args, kwargs, modules=model, optimizers=optimizer)
-    return Step(captured, function, budget)
+    return Step(captured, function, budget, spread=True)
 
 
 def compile_step(
@@ -210,7 +234,7 @@ def _view(runtime: Any, name: str) -> torch.Tensor:
     return typed.as_strided(size, stride, offset // typed.element_size())
 
 
-_BUDGET = re.compile(r"(?:(?P<percent>[0-9.]+)\s*%|(?P<bytes>[0-9.]+)\s*(?P<unit>[KMGT]?i?B))")
+_BUDGET = re.compile(r"(?:(?P<percent>[0-9]+(?:[.][0-9]+)?)\s*%|(?P<bytes>[0-9]+(?:[.][0-9]+)?)\s*(?P<unit>[KMGT]?i?B))")
 _UNITS = {"B": 1} | {
     f"{prefix}{infix}B": base ** (power + 1)
     for infix, base in (("", 1000), ("i", 1024))
@@ -255,7 +279,3 @@ class _Progress:
         elif self._shown:
             sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()
-
-
-def describe(tensor: torch.Tensor) -> str:
-    return type_text(tensor.dtype, tuple(tensor.size()), tuple(tensor.stride()))

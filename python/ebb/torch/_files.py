@@ -11,7 +11,7 @@ import torch
 from ebb import Error
 
 if TYPE_CHECKING:
-    from ._capture import Captured
+    from ._captured import Captured
 
 GENERATOR = "ebb.generator"
 """The tensor that holds the state of the random number generator."""
@@ -23,8 +23,6 @@ def save(captured: Captured, path: str | os.PathLike[str]) -> None:
     except ModuleNotFoundError as missing:
         raise Error("saving a step needs the package safetensors: pip install safetensors") from missing
 
-    for new in captured.new_state:
-        new.fill(new.tensor)
     path = pathlib.Path(path)
     if path.suffix != ".ebb":
         raise Error(f"the graph's file must end in .ebb, and is {path.name}")
@@ -33,15 +31,20 @@ def save(captured: Captured, path: str | os.PathLike[str]) -> None:
         for declaration in captured.declarations
         if not declaration.shares  # its bytes are another's
     }
+    names = {id(d.tensor): d.name for d in captured.declarations}
+    for new in captured.new_state if not captured.started else ():
+        # State that the optimizer did not have; it may have been trained eagerly since.
+        now = new.optimizer.state.get(new.parameter, {}).get(new.key)
+        if now is None:
+            now = torch.empty_like(new.tensor)
+            new.fill(now)
+        tensors[names[id(new.tensor)]] = _bytes_of(now)
     tensors[GENERATOR] = torch.get_rng_state()
     metadata = {"format": "ebb-step-1"}
     if torch.are_deterministic_algorithms_enabled():
         metadata["deterministic"] = "true"
-    first, later = captured.scalar_values(True), captured.scalar_values(False)
-    for name, value in later.items():
+    for name, value in captured.scalar_values().items():
         metadata[f"scalar.{name}"] = value.hex()
-        if first[name] != value:
-            metadata[f"first.{name}"] = first[name].hex()  # counts in the first step only
     _replace(path.with_suffix(".safetensors"), lambda p: save_file(tensors, p, metadata))
     _replace(path, lambda p: p.write_text(captured.text, encoding="utf-8"))
 

@@ -38,6 +38,8 @@ _REFUSED = {
     "aten::resize_": "changes the size of a tensor in place",
     "aten::resize_as_": "changes the size of a tensor in place",
     "aten::_resize_output_": "changes the size of a tensor in place",
+    "aten::_conj": "conjugates lazily; use conj_physical, or compute in real numbers",
+    "aten::_neg_view": "negates lazily; compute in real numbers",
     "aten::_cudnn_rnn": "keeps hidden state in its weight buffer",
 }
 
@@ -54,6 +56,9 @@ _LAYOUT_ONLY = {
 
 # Operators whose results PyTorch knows only after it has run them: their sizes, or whether two are one.
 MEASURED_RESULTS = {"aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"}
+
+# Operators that return nothing where their output_mask says so, though PyTorch announces a tensor.
+MASKED_RESULTS = {"aten::native_batch_norm_backward"}
 
 # Operators that look at the grad mode, and keep what backward needs when it is on.
 GRAD_MODE_MATTERS = {"aten::mkldnn_rnn_layer"}

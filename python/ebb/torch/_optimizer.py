@@ -27,7 +27,7 @@ from ebb import Error
 
 from . import _operators
 from ._recorder import Recorder, constants_of
-from ._scalars import ScalarTape, TracedFloat
+from ._scalars import ScalarTape
 
 aten = torch.ops.aten
 
@@ -88,12 +88,14 @@ class Optimizers:
         self.hyperparameters: dict[str, Hyperparameter] = {}
         # Hyperparameters that were 0 (or no float): they decide what is computed.
         self.fixed: list[tuple[torch.optim.Optimizer, int, str, Any]] = []
-        # SGD's dampening counts from the second step on: scalars that are 0 in the first.
-        self.zero_at_first: set[tuple[int, int, str]] = set()
         self.new_state: list[NewState] = []
         self.seen: list[torch.optim.Optimizer] = []
         self._states: dict[int, dict] = {}  # as they were, by id of the optimizer
-        self._groups: list[dict[str, Any]] = []
+        # As they were, and as they are during capture: by id of the optimizer, a dict for each group.
+        self._originals: dict[int, list[dict[str, Any]]] = {}
+        self._traced: dict[int, list[dict[str, Any]]] = {}
+        self.stepped: list[torch.optim.Optimizer] = []
+        self._running = False
         self._scalar_names: dict[tuple, str] = {}
         self._names: dict[int, str] = {}
         self._thread = threading.get_ident()  # hooks are called for all threads' optimizers
@@ -112,8 +114,21 @@ class Optimizers:
         for optimizer in self.seen:
             optimizer.state.clear()
             optimizer.state.update(self._states[id(optimizer)])
-            if self._groups:
-                self._restore_groups(optimizer)
+            self._set_groups(optimizer, self._originals[id(optimizer)])
+
+    def check_unchanged(self) -> None:
+        """Refuses steps that change hyperparameters: a scheduler belongs outside of the step."""
+        for optimizer in self.seen:
+            groups = self._traced[id(optimizer)]
+            if len(groups) != len(optimizer.param_groups):
+                raise Error("the step adds a parameter group to its optimizer")
+            for group, traced in zip(optimizer.param_groups, groups, strict=True):
+                for key, value in traced.items():
+                    if group.get(key) is not value:
+                        raise Error(
+                            f"the step changes the optimizer's {key}; do this outside of the step, as "
+                            "with scheduler.step() in the training loop"
+                        )
 
     def know(self, optimizer: torch.optim.Optimizer, names: dict[int, str]) -> None:
         """Names the optimizer's state after the parameters it belongs to."""
@@ -125,6 +140,9 @@ class Optimizers:
         self._states[id(optimizer)] = {p: dict(s) for p, s in optimizer.state.items()}
         self._name_state(optimizer, names)
         self._names = names
+        self._originals[id(optimizer)] = [dict(group) for group in optimizer.param_groups]
+        self._traced[id(optimizer)] = self._trace_groups(optimizer, self.recorder.tape, note=True)
+        self._set_groups(optimizer, self._traced[id(optimizer)])
 
     def _name_state(self, optimizer: torch.optim.Optimizer, names: dict[int, str]) -> None:
         for i, parameter in enumerate(p for g in optimizer.param_groups for p in g["params"]):
@@ -143,11 +161,11 @@ class Optimizers:
             raise Error("optimizer.step(closure) cannot be captured; compute the loss before it")
         if not any(optimizer is seen for seen in self.seen):
             self.know(optimizer, {})
-        if self._groups:
+        if self._running:
             raise Error("an optimizer's step within an optimizer's step cannot be captured")
+        self._running = True
+        self.stepped.append(optimizer)
         self._make_state(optimizer)
-        tape = self.recorder.tape
-        self._replace_hyperparameters(optimizer, tape, note=True)
         self.recorder.names.phase = "optimizer"
         self.recorder.start_log()
 
@@ -155,15 +173,13 @@ class Optimizers:
         if self.recorder.trial is not None or threading.get_ident() != self._thread:
             return
         log, self.recorder.log = self.recorder.log, None
-        self._restore_groups(optimizer)
         self._settle_state(optimizer)
         self.recorder.names.phase = ""
+        self._running = False
         # Once more, with other values for the hyperparameters: every constant must be the same.
         tape = ScalarTape(None, seed=2)
         with self._trying(optimizer, tape) as trial:
-            self._replace_hyperparameters(optimizer, tape, note=False)
             _run_step(optimizer)
-            self._restore_groups(optimizer)
         if trial.log != log:
             self._report_difference(optimizer, log, trial.log)
 
@@ -180,16 +196,20 @@ class Optimizers:
 
     # Hyperparameters.
 
-    def _replace_hyperparameters(self, optimizer, tape: ScalarTape, note: bool) -> None:
-        self._groups = [dict(group) for group in optimizer.param_groups]
+    def _trace_groups(self, optimizer, tape: ScalarTape, note: bool) -> list[dict[str, Any]]:
+        """The optimizer's groups with runtime scalars for the numbers in them."""
         number = next(i for i, seen in enumerate(self.seen) if seen is optimizer)
         prefix = f"optimizer{number + 1}." if number > 0 else ""
-        if len(optimizer.param_groups) > 1:
+        originals = self._originals[id(optimizer)]
+        if len(originals) > 1:
             prefix += "group{}."
-        for i, group in enumerate(optimizer.param_groups):
-            for key, value in list(group.items()):
+        traced = []
+        for i, original in enumerate(originals):
+            group = {}
+            for key, value in original.items():
                 if key == "params" or isinstance(value, torch.Tensor):
                     continue
+                group[key] = value
                 name = prefix.format(i) + key
                 if isinstance(value, tuple) and all(isinstance(v, float) for v in value):
                     parts = []
@@ -201,8 +221,15 @@ class Optimizers:
                 elif key == "lr" or (isinstance(value, float) and value != 0.0):
                     place = Hyperparameter(optimizer, i, key)
                     group[key] = self._scalar(tape, name, float(value), place)
-                elif note and isinstance(value, (bool, int, float, type(None))):
+                elif note:
                     self.fixed.append((optimizer, i, key, value))
+            traced.append(group)
+        return traced
+
+    @staticmethod
+    def _set_groups(optimizer, groups: list[dict[str, Any]]) -> None:
+        for group, values in zip(optimizer.param_groups, groups, strict=False):
+            group.update({key: value for key, value in values.items() if key != "params"})
 
     def _scalar(self, tape: ScalarTape, name: str, value: float, place: Hyperparameter):
         key = (id(place.optimizer), place.group, place.key, place.index)
@@ -213,13 +240,6 @@ class Optimizers:
         known = tape.given.get(name)
         return known if known is not None else tape.given_scalar(name, value)
 
-    def _restore_groups(self, optimizer) -> None:
-        for group, before in zip(optimizer.param_groups, self._groups, strict=True):
-            for key, value in before.items():
-                if key != "params" and _has_traced(group[key]):
-                    group[key] = value
-        self._groups = []
-
     # State.
 
     def _make_state(self, optimizer: torch.optim.Optimizer) -> None:
@@ -227,9 +247,7 @@ class Optimizers:
         tape = ScalarTape(None, seed=3)
         before = {p: dict(s) for p, s in optimizer.state.items()}
         with self._trying(optimizer, tape) as trial:
-            self._replace_hyperparameters(optimizer, tape, note=False)
             _run_step(optimizer)
-            self._restore_groups(optimizer)
             made = {p: dict(s) for p, s in optimizer.state.items()}
         for parameter, entries in made.items():
             had = before.get(parameter, {})
@@ -256,11 +274,15 @@ class Optimizers:
 
     def _new_state(self, optimizer, parameter, key: str, made: FakeTensor, trial: Trial) -> NewState:
         value = _filled_with(trial.created.get(made.untyped_storage()._cdata))
-        if value is None and isinstance(optimizer, torch.optim.SGD) and key == "momentum_buffer":
+        if isinstance(value, float) and trial.tape.find(value) is not None:
+            raise Error(
+                f"{type(optimizer).__name__} makes its state '{key}' out of a hyperparameter; do one "
+                "ordinary step before, so that the state is there"
+            )
+        if value is None and _is_momentum_without_dampening(optimizer, parameter, key):
             # The first step makes it the gradient itself. -0.0 is the number that gives any gradient
-            # when momentum times it is added, to the bit; and dampening counts from the second step.
+            # when momentum times it is added, to the bit.
             value = -0.0
-            self._note_dampening(optimizer, parameter)
         if value is None:
             raise Error(
                 f"{type(optimizer).__name__} makes its state '{key}' out of gradients; do one "
@@ -271,18 +293,6 @@ class Optimizers:
                 made.size(), made.stride(), dtype=made.dtype, device=made.device
             )
         return NewState(optimizer, parameter, key, tensor, value)
-
-    def _note_dampening(self, optimizer, parameter) -> None:
-        for i, group in enumerate(optimizer.param_groups):
-            if not any(p is parameter for p in group["params"]) or group["dampening"] == 0:
-                continue
-            before = self._states[id(optimizer)]
-            if any(before.get(p, {}).get("momentum_buffer") is not None for p in group["params"]):
-                raise Error(
-                    "SGD with dampening has momentum for some parameters of a group and not for "
-                    "others; do one ordinary step before, so that all have it"
-                )
-            self.zero_at_first.add((id(optimizer), i, "dampening"))
 
     def _settle_state(self, optimizer: torch.optim.Optimizer) -> None:
         """State that the step replaced by another tensor is written back into the one it had."""
@@ -304,11 +314,13 @@ class Optimizers:
     def _trying(self, optimizer, tape: ScalarTape) -> Iterator[Trial]:
         """Runs an optimizer's step without leaving a trace."""
         before = {p: dict(s) for p, s in optimizer.state.items()}
+        self._set_groups(optimizer, self._trace_groups(optimizer, tape, note=False))
         self.recorder.trial = Trial(self.recorder, tape)
         try:
             yield self.recorder.trial
         finally:
             self.recorder.trial = None
+            self._set_groups(optimizer, self._traced[id(optimizer)])
             optimizer.state.clear()
             optimizer.state.update(before)
 
@@ -324,12 +336,21 @@ def _filled_with(creation: tuple | None) -> float | torch.Tensor | None:
     return None if isinstance(value, FakeTensor) else value
 
 
+def _is_momentum_without_dampening(optimizer, parameter: torch.Tensor, key: str) -> bool:
+    """Dampening counts from the second step on: the first one is another computation."""
+    return (
+        isinstance(optimizer, torch.optim.SGD)
+        and key == "momentum_buffer"
+        and all(
+            group["dampening"] == 0
+            for group in optimizer.param_groups
+            if any(p is parameter for p in group["params"])
+        )
+    )
+
+
 def _run_step(optimizer: torch.optim.Optimizer) -> None:
     type(optimizer).step(optimizer)
-
-
-def _has_traced(value: Any) -> bool:
-    return any(isinstance(leaf, TracedFloat) for leaf in pytree.tree_leaves(value))
 
 
 class Trial:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import linecache
 import pathlib
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
 
@@ -12,6 +13,7 @@ import torch
 
 _TORCH = str(pathlib.Path(torch.__file__).parent) + "/"
 _OPTIM = _TORCH + "optim/"
+_STANDARD = sysconfig.get_path("stdlib") + "/"
 _EBB = str(pathlib.Path(__file__).parent.parent) + "/"
 
 
@@ -32,7 +34,7 @@ def user_place() -> str:
             is_torch = file.startswith(_TORCH) and (
                 not file.startswith(_OPTIM) or file.endswith("/optimizer.py")
             )
-            if not is_torch and not file.startswith(_EBB):
+            if not is_torch and not file.startswith(_EBB) and not _is_standard(file):
                 return f"{_short(file)}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
@@ -44,11 +46,19 @@ def user_line(error: BaseException | None = None) -> str:
     Where we are, or where an exception was raised.
     """
     for file, number, function in _places_of(error) if error else _places_here():
-        if not file.startswith(("<", _TORCH, _EBB)):
+        if not _is_foreign(file):
             text = linecache.getline(file, number).strip()
             place = f"{_short(file)}:{number}, in {function}"
             return f"{place}: {text}" if text else place
     return ""
+
+
+def _is_standard(file: str) -> bool:
+    return file.startswith(_STANDARD) and "/site-packages/" not in file
+
+
+def _is_foreign(file: str) -> bool:
+    return file.startswith(("<", _TORCH, _EBB)) or _is_standard(file)
 
 
 def _places_here() -> Iterator[tuple[str, int, str]]:

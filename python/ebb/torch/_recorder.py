@@ -12,9 +12,8 @@ variables stays an update.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
@@ -24,122 +23,13 @@ from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_mod
 from ebb import Error
 
 from . import _operators
+from ._lines import Declaration, Line, Meta, Result, Storage, shares, strided_attributes
 from ._names import Names
 from ._places import user_line
 from ._scalars import ScalarTape
-from ._text import bytes_text, dtype_text, name_text, quoted, row_major, type_text
+from ._text import dtype_text, name_text, quoted
 
 aten = torch.ops.aten
-
-
-class Meta(NamedTuple):
-    """How a tensor lies in its storage."""
-
-    dtype: torch.dtype
-    size: tuple[int, ...]
-    stride: tuple[int, ...]
-    offset: int  # in bytes
-
-    @staticmethod
-    def of(tensor: torch.Tensor) -> Meta:
-        return Meta(
-            tensor.dtype,
-            tuple(tensor.size()),
-            tuple(tensor.stride()),
-            tensor.storage_offset() * tensor.element_size(),
-        )
-
-    @property
-    def text(self) -> str:
-        return type_text(self.dtype, self.size, self.stride)
-
-    @property
-    def extent(self) -> int:
-        """Bytes from the first element to the last."""
-        if 0 in self.size:
-            return 0
-        last = sum((n - 1) * s for n, s in zip(self.size, self.stride, strict=True))
-        return (last + 1) * self.dtype.itemsize
-
-    @property
-    def is_dense(self) -> bool:
-        """Whether no byte lies between its elements, and none in two of them."""
-        count = 1
-        for n in self.size:
-            count *= n
-        return self.extent == count * self.dtype.itemsize
-
-
-@dataclasses.dataclass
-class Storage:
-    """What is known of the bytes behind some fake tensors."""
-
-    bytes: torch.UntypedStorage  # kept, so that its address is nobody else's
-    root: str  # the graph's tensor that brought them into being
-    is_variable: bool
-    views: dict[Meta, str]  # the graph's tensors of the newest version
-
-    def covers(self, meta: Meta) -> bool:
-        return meta.offset == 0 and meta.is_dense and meta.extent == self.bytes.nbytes()
-
-
-@dataclasses.dataclass
-class Result:
-    name: str
-    type: str
-    shares: str = ""  # "%w" or "%w + 64B"
-
-
-@dataclasses.dataclass
-class Line:
-    """One operation of the graph. Operands and attributes are text already."""
-
-    op: str
-    operands: list[str]
-    attributes: list[tuple[str, str]]
-    results: list[Result]
-    reads: list[str]  # names of the tensors and scalars among operands and attributes
-    scalar: str = ""  # the type, when the result is a scalar
-    keeps: bool = False  # must run even if nobody reads its results
-    random: bool = False
-    effect: bool = False
-    at: str = ""
-
-    def text(self) -> str:
-        if self.scalar:
-            left = f"${name_text(self.results[0].name)}: {self.scalar} = "
-        elif self.results and not self.results[0].type:
-            left = f"{name_text(self.results[0].name)}: "  # a label
-        else:
-            results = [
-                f"%{name_text(r.name)}: {r.type}" + (f" ~ {r.shares}" if r.shares else "")
-                for r in self.results
-            ]
-            left = ", ".join(results) + " = "
-        attributes = list(self.attributes)
-        if self.at:
-            attributes.append(("ebb.at", quoted(self.at)))
-        text = f"{left}{self.op}({', '.join(self.operands)})"
-        if attributes:
-            text += " {" + ", ".join(f"{key} = {value}" for key, value in attributes) + "}"
-        if self.random:
-            text += " random"
-        if self.effect:
-            text += " effect"
-        return text
-
-
-@dataclasses.dataclass
-class Declaration:
-    kind: str  # input, param, const
-    name: str
-    meta: Meta
-    tensor: torch.Tensor  # the real one
-    shares: str = ""
-
-    def text(self) -> str:
-        tail = f" ~ {self.shares}" if self.shares else ""
-        return f"{self.kind} %{name_text(self.name)}: {self.meta.text}{tail}"
 
 
 _MEMORY_FORMATS = {
@@ -165,6 +55,8 @@ class Recorder(TorchDispatchMode):
         self.declarations: dict[str, Declaration] = {}
         self.updated: set[str] = set()  # roots of variables that some operation updates
         self.log: list[tuple[str, ...]] | None = None  # operators and constants, when wanted
+        self.on_meeting: Callable[[torch.Tensor], None] = lambda tensor: None  # a real one, first time
+        self.forbidden: dict[int, str] = {}  # storages that must not be used, and why
         self.trial = None  # who looks at operations instead, while an optimizer is tried out
         self._storages: dict[int, Storage] = {}
         self._fakes: dict[int, tuple[torch.Tensor, FakeTensor]] = {}  # by id of the real tensor
@@ -181,7 +73,11 @@ class Recorder(TorchDispatchMode):
         self._known_names.setdefault(id(tensor), name)
 
     def add_input(self, name: str, tensor: torch.Tensor) -> FakeTensor:
-        fake = self.fake.from_tensor(tensor.detach(), static_shapes=True)
+        # Of its own, though the example may share memory with another: batches are copied in.
+        with self.fake:
+            fake = torch.empty_strided(
+                tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device
+            )
         self._declare("input", self.names.unique(name), tensor, fake)
         return fake
 
@@ -202,6 +98,9 @@ class Recorder(TorchDispatchMode):
         if tensor.layout != torch.strided:
             raise Error(f"a tensor of layout {tensor.layout} cannot be captured ({user_line()})")
         name = self.names.unique(self._known_names.get(id(tensor), guess))
+        if any(s == 0 and n > 1 for n, s in zip(tensor.size(), tensor.stride(), strict=True)):
+            raise Error(f"{name} is an expanded tensor; give it memory of its own with .clone()")
+        self.on_meeting(tensor)
         with torch.no_grad():
             fake = self.fake.from_tensor(tensor, static_shapes=True)
         self._fakes[id(tensor)] = (tensor, fake)
@@ -227,22 +126,19 @@ class Recorder(TorchDispatchMode):
         storage = self._storages.get(key)
         if storage is not None:  # two parameters in the same bytes
             root = self.declarations[storage.root]
-            shares = _shares(storage.root, meta.offset)
+            where = shares(storage.root, meta.offset)
             if root.meta.extent < meta.offset + meta.extent:
                 raise Error(
                     f"{name} and {storage.root} share memory, and neither covers it; "
                     "give each its own with .clone()"
                 )
-            self.declarations[name] = Declaration(kind, name, meta, tensor, shares)
+            self.declarations[name] = Declaration(kind, name, meta, tensor, where)
             storage.views.setdefault(meta, name)
             return
         if meta.offset != 0 or meta.extent != fake.untyped_storage().nbytes():
-            # A slice of something larger that the step does not know: only the slice counts.
-            if kind == "input":
-                meta = meta._replace(offset=0)
-            else:
-                self._declare_whole(kind, name, tensor, fake)
-                return
+            # A slice of something larger that the step does not know.
+            self._declare_whole(kind, name, tensor, fake)
+            return
         self.declarations[name] = Declaration(kind, name, meta, tensor)
         self._storages[key] = Storage(
             fake.untyped_storage(), name, kind == "param", {Meta.of(fake): name}
@@ -266,6 +162,8 @@ class Recorder(TorchDispatchMode):
         """The graph's tensor that has the value which `tensor` has now."""
         fake = self._fake_of(tensor, "captured")
         storage = self._storages.get(fake.untyped_storage()._cdata)
+        if fake.untyped_storage()._cdata in self.forbidden:
+            raise Error(f"{self.forbidden[fake.untyped_storage()._cdata]} ({user_line()})")
         if storage is None:
             raise Error(
                 f"the step uses a tensor that an earlier capture left behind, at {user_line()}; "
@@ -284,15 +182,17 @@ class Recorder(TorchDispatchMode):
                 f"the step writes into a tensor of {source_meta.dtype} and then reads it as "
                 f"{meta.dtype} through an older view, at {user_line()}; take the view again"
             )
-        attributes = [
-            ("size", _list_text(meta.size)),
-            ("stride", _list_text(meta.stride)),
-            ("storage_offset", str(meta.offset // meta.dtype.itemsize)),
-        ]
         name, at = self.names.operation("as_strided")
-        result = Result(name, meta.text, _shares(storage.root, meta.offset))
+        result = Result(name, meta.text, shares(storage.root, meta.offset))
         self._append(
-            Line("aten::as_strided", [f"%{name_text(source)}"], attributes, [result], [source], at=at)
+            Line(
+                "aten::as_strided",
+                [f"%{name_text(source)}"],
+                strided_attributes(meta),
+                [result],
+                [source],
+                at=at,
+            )
         )
         return name
 
@@ -357,7 +257,7 @@ class Recorder(TorchDispatchMode):
         bound = _operators.bind(func, args, kwargs)
         results = list(out)
         mask = bound.get("output_mask")
-        if isinstance(mask, (list, tuple)) and len(mask) == len(results):
+        if func._schema.name in _operators.MASKED_RESULTS:
             results = [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
         dtypes = _operators.result_dtypes(func, bound, results)
         for i, dtype in enumerate(dtypes or ()):
@@ -448,7 +348,7 @@ class Recorder(TorchDispatchMode):
                 return  # the same tensor twice
             raise Error(f"{line.op} makes two tensors in the same memory ({user_line()})")
         storage.views[meta] = name
-        line.results.append(Result(name, meta.text, _shares(storage.root, meta.offset)))
+        line.results.append(Result(name, meta.text, shares(storage.root, meta.offset)))
 
     def _result_name(self, line: Line, index: int) -> str:
         if not line.results:
@@ -467,6 +367,11 @@ class Recorder(TorchDispatchMode):
                 self._become(targets[0], source.root, self.name_of(bound["src"]))
                 self._shared.add(source.root)
                 return out
+            if func is aten.copy_.default:
+                value = self._copied_value(targets[0], bound["src"])
+                out = self._run(func, args, kwargs)
+                self._write(targets[0], value)
+                return out
             with self.fake:
                 made = _operators.call(form, bound)
             values = [t for t in pytree.tree_leaves(made) if isinstance(t, FakeTensor)]
@@ -482,6 +387,18 @@ class Recorder(TorchDispatchMode):
                     self._write(target, value)
                 return out
         return self._record_update(func, bound, written, args, kwargs)
+
+    def _copied_value(self, target: FakeTensor, source: FakeTensor) -> FakeTensor:
+        """What `target.copy_(source)` writes: the source in the target's type and shape."""
+        if source.dtype != target.dtype:
+            options = {"dtype": target.dtype}
+            source = self.__torch_dispatch__(aten._to_copy.default, (), (source,), options)
+        if source.size() != target.size():
+            size = list(target.size())
+            source = self.__torch_dispatch__(aten.expand.default, (), (source, size))
+        if self._storage_of(source).is_variable:  # which may be updated later
+            source = self.__torch_dispatch__(aten.clone.default, (), (source,))
+        return source
 
     def _is_plain_copy(self, target: FakeTensor, source: FakeTensor) -> bool:
         from_storage, meta = self._storage_of(source), Meta.of(source)
@@ -501,11 +418,17 @@ class Recorder(TorchDispatchMode):
     def _write(self, target: FakeTensor, value: FakeTensor) -> None:
         """Notes that `target` now has the value of the graph's tensor `value`."""
         storage, meta = self._storage_of(target), Meta.of(target)
-        if storage.covers(meta) and Meta.of(value) == meta:
+        if storage.covers(meta) and Meta.of(value) == meta and self._storage_of(value).covers(meta):
+            self._shared.add(self._storage_of(value).root)
             self._become(target, self._storages[value.untyped_storage()._cdata].root, self.name_of(value))
             return
         # A part of a storage was written, or the value lies otherwise: put it into a copy of the rest.
         whole_meta, whole = next(iter(storage.views.items()))
+        if whole_meta.dtype != meta.dtype:
+            raise Error(
+                f"the step writes into a tensor of {whole_meta.dtype} through a view of {meta.dtype}, "
+                f"at {user_line()}; that cannot be captured"
+            )
         if not storage.covers(whole_meta):
             count = storage.bytes.nbytes() // meta.dtype.itemsize
             whole_meta = Meta(meta.dtype, (count,), (1,), 0)
@@ -514,16 +437,11 @@ class Recorder(TorchDispatchMode):
             whole = storage.views[whole_meta]
         name, at = self.names.operation("as_strided_scatter")
         operands = [whole, self.name_of(value)]
-        attributes = [
-            ("size", _list_text(meta.size)),
-            ("stride", _list_text(meta.stride)),
-            ("storage_offset", str(meta.offset // meta.dtype.itemsize)),
-        ]
         self._append(
             Line(
                 "aten::as_strided_scatter",
                 [f"%{name_text(n)}" for n in operands],
-                attributes,
+                strided_attributes(meta),
                 [Result(name, whole_meta.text)],
                 operands,
                 at=at,
@@ -555,7 +473,7 @@ class Recorder(TorchDispatchMode):
             name = self.names.version(storage.root, storage.views[meta])
             if not line.results:
                 line.at = self.names.place()
-            line.results.append(Result(name, meta.text, _shares(storage.root, meta.offset)))
+            line.results.append(Result(name, meta.text, shares(storage.root, meta.offset)))
             storage.views = {meta: name}
         self._append(line)
         return out
@@ -737,11 +655,3 @@ def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def _base(func) -> str:
     return func._schema.name.split("::")[1]
-
-
-def _shares(root: str, offset: int) -> str:
-    return f"%{name_text(root)}" + (f" + {bytes_text(offset)}" if offset else "")
-
-
-def _list_text(values: Iterable[int]) -> str:
-    return "[" + ", ".join(map(str, values)) + "]"

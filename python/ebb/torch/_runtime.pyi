@@ -30,6 +30,10 @@ class Step:
         """The instructions and where everything lies, as text."""
 
     @property
+    def state_is_whole(self) -> bool:
+        """Whether no state was updated in a step that failed."""
+
+    @property
     def outputs(self) -> list: ...
 
     @property

@@ -46,7 +46,7 @@ class ScalarTape:
         self._random = random.Random(seed)
         self._by_bits: dict[bytes, TracedFloat] = {}
         self.given: dict[str, TracedFloat] = {}
-        self.used: set[str] = set()
+        self.values: dict[str, float] = {}  # the user's, of the given ones
         self.guards: list[Guard] = []
 
     def unlikely(self, near: float) -> float:
@@ -61,6 +61,7 @@ class ScalarTape:
             self.unlikely(value), self, name, name, lambda values: values[name]
         )
         self.given[name] = scalar
+        self.values[name] = value
         self._by_bits[_bits(scalar.plain)] = scalar
         return scalar
 
@@ -81,8 +82,6 @@ class ScalarTape:
         scalar = self.find(value)
         if scalar is None:
             return number_text(value)
-        if scalar.key in self.given:
-            self.used.add(scalar.key)
         return f"${scalar.name}"
 
     def key(self, value: Any) -> str:
@@ -94,6 +93,11 @@ class ScalarTape:
         hint = function(*(float(argument) for argument in arguments))
         if isinstance(hint, complex):
             raise Error(f"the step takes a complex power of a runtime scalar at {user_line()}")
+        if hint == 0.0 or (abs(hint) < 2**20 and hint == round(hint)):
+            raise Error(
+                f"the step computes {op} of a number that changes from step to step, at "
+                f"{user_line()}, and what comes out cannot be told from a constant"
+            )
         key = f"{op}({','.join(self.key(argument) for argument in arguments)})"
         name = ""
         if self._emit is not None:
@@ -110,7 +114,6 @@ class ScalarTape:
         return result
 
     def compare(self, op: str, function: Callable[..., bool], *arguments: Any) -> bool:
-        outcome = function(*(float(argument) for argument in arguments))
         keys = [self.key(argument) for argument in arguments]
         text = f" {op} ".join(keys) if len(keys) == 2 else f"{op}({keys[0]})"
         evaluators = [_evaluator(argument) for argument in arguments]
@@ -120,6 +123,7 @@ class ScalarTape:
                 "A captured step does the same operations every time: decide with torch.where, "
                 "or outside of the step"
             )
+        outcome = function(*(evaluator(self.values) for evaluator in evaluators))
         self.guards.append(
             Guard(text, outcome, lambda values: function(*(e(values) for e in evaluators)))
         )

@@ -11,10 +11,11 @@ import dataclasses
 from collections.abc import Callable
 
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from ebb import Error
 
-from ._capture import Captured
+from ._captured import Captured
 
 
 @dataclasses.dataclass
@@ -29,46 +30,54 @@ class _Entry:
 class State:
     def __init__(self, captured: Captured, place_of: Callable[[str], torch.Tensor]) -> None:
         self._optimizers = captured.optimizers
-        fillers = {}
-        for new in captured.new_state:
-            new.optimizer.state[new.parameter][new.key] = new.tensor
-            fillers[id(new.tensor)] = new.fill
+        self._parameters = captured.gradients
+        new = {id(state.tensor): state for state in captured.new_state}
         owners = _owners(captured)
         self._entries = [
             _Entry(name, place_of(name), tensor, *owners.get(id(tensor), (None, "")))
             for name, tensor in captured.state.items()
         ]
-        self._parameters = captured.gradients
+        # First the arena, then the user's objects: what fails, fails before these are touched.
+        for entry in self._entries:
+            if id(entry.tensor) in new:
+                new[id(entry.tensor)].fill(entry.place)
+            else:
+                self._fill(entry, entry.tensor)
         self._open = True
         for entry in self._entries:
-            self._move_in(entry, entry.tensor, fillers.get(id(entry.tensor)))
+            entry.tensor.data = entry.place
+        for state in captured.new_state:
+            state.optimizer.state[state.parameter][state.key] = state.tensor
+        captured.started = True
 
-    def _move_in(self, entry: _Entry, tensor: torch.Tensor, fill: Callable | None = None) -> None:
+    @staticmethod
+    def _fill(entry: _Entry, tensor: torch.Tensor) -> None:
         place = entry.place
-        if tensor.dtype != place.dtype or tensor.size() != place.size() or tensor.device != place.device:
+        if (
+            tensor.dtype != place.dtype
+            or tensor.device != place.device
+            or tensor.size() != place.size()
+            or tensor.stride() != place.stride()
+        ):
+            was = f"{list(place.size())} of {place.dtype}, strides {list(place.stride())}"
+            now = f"{list(tensor.size())} of {tensor.dtype}, strides {list(tensor.stride())}"
             raise Error(
-                f"{entry.name} was {list(place.size())} of {place.dtype} when the step was captured "
-                f"and is {list(tensor.size())} of {tensor.dtype} on {tensor.device}; compile again"
+                f"{entry.name} was {was} when the step was captured and is {now} on "
+                f"{tensor.device}; compile again"
             )
-        if fill is not None:
-            fill(place)
-        else:
-            with torch.no_grad():
-                place.copy_(tensor)
-        tensor.data = place
-        entry.tensor = tensor
+        with torch.no_grad():
+            place.copy_(tensor)
 
-    def adopt(self) -> bool:
-        """Lets tensors move in that have taken others' places; whether there were any."""
-        adopted = False
+    def adopt(self) -> None:
+        """Lets tensors move in that have taken others' places."""
         for entry in self._entries:
             tensor = entry.tensor
             if entry.owner is not None:
                 tensor = self._current(entry)
             if tensor is not entry.tensor or tensor.data_ptr() != entry.place.data_ptr():
-                self._move_in(entry, tensor)
-                adopted = True
-        return adopted
+                self._fill(entry, tensor)
+                tensor.data = entry.place
+                entry.tensor = tensor
 
     def _current(self, entry: _Entry) -> torch.Tensor:
         owner = entry.owner() if callable(entry.owner) else entry.owner
@@ -92,22 +101,22 @@ class State:
         """Everything gets memory of its own again."""
         if not self._open:
             return
+        with _disable_current_modes(), torch.no_grad():
+            moved = {}
+            for entry in self._entries:
+                if entry.tensor.data_ptr() != entry.place.data_ptr() or not entry.place.numel():
+                    continue
+                # Tensors that share memory go on sharing it.
+                storage = entry.place.untyped_storage()
+                if storage.data_ptr() not in moved:
+                    moved[storage.data_ptr()] = storage.clone()
+                entry.tensor.data = torch.empty(0, dtype=entry.place.dtype).set_(
+                    moved[storage.data_ptr()],
+                    entry.place.storage_offset(),
+                    entry.place.size(),
+                    entry.place.stride(),
+                )
         self._open = False
-        moved = {}
-        for entry in self._entries:
-            if entry.tensor.data_ptr() != entry.place.data_ptr() or not entry.place.numel():
-                continue
-            # Tensors that share memory go on sharing it.
-            storage = entry.place.untyped_storage()
-            if storage.data_ptr() not in moved:
-                moved[storage.data_ptr()] = storage.clone()
-            own = torch.empty(0, dtype=entry.place.dtype).set_(
-                moved[storage.data_ptr()],
-                entry.place.storage_offset(),
-                entry.place.size(),
-                entry.place.stride(),
-            )
-            entry.tensor.data = own
         self._entries = []
 
 
@@ -116,17 +125,22 @@ def _owners(captured: Captured) -> dict[int, tuple]:
     owners: dict[int, tuple] = {}
     for module in captured.modules:
         for part in module.modules():
-            for table in (part._parameters, part._buffers):
+            for table in (part._parameters, part._buffers, part.__dict__):
                 for key, tensor in table.items():
-                    if tensor is not None:
+                    if isinstance(tensor, torch.Tensor):
                         owners.setdefault(id(tensor), (table, key))
-    for optimizer in captured.optimizers:
-        for parameter, entries in optimizer.state.items():
-            for key, tensor in entries.items():
-                if isinstance(tensor, torch.Tensor):
-                    # The dictionary itself is replaced when a checkpoint is loaded.
-                    def owner(optimizer=optimizer, parameter=parameter):
-                        return optimizer.state.get(parameter)
+    kept = [
+        (optimizer, parameter, key, tensor)
+        for optimizer in captured.optimizers
+        for parameter, entries in optimizer.state.items()
+        for key, tensor in entries.items()
+    ]
+    kept += [(new.optimizer, new.parameter, new.key, new.tensor) for new in captured.new_state]
+    for optimizer, parameter, key, tensor in kept:
+        if isinstance(tensor, torch.Tensor):
+            # The dictionary itself is replaced when a checkpoint is loaded.
+            def owner(optimizer=optimizer, parameter=parameter):
+                return optimizer.state.get(parameter)
 
-                    owners.setdefault(id(tensor), (owner, key))
+            owners.setdefault(id(tensor), (owner, key))
     return owners

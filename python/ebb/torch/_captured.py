@@ -1,0 +1,106 @@
+"""A captured step: the graph, the tensors behind it, and what must stay as it was."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from ebb import Error
+
+from ._lines import Declaration
+from ._optimizer import Hyperparameter, NewState
+from ._scalars import Guard
+
+TENSOR = object()
+"""Stands in a list of leaves where a tensor goes."""
+
+
+@dataclasses.dataclass
+class Captured:
+    """A captured training step.
+
+    `text` is the graph (docs/graph-text.md). The tensors behind its declarations are the user's
+    own: `state` the parameters, buffers and optimizer state, `constants`, and `inputs`, the example
+    batch in the order in which its tensors are flattened.
+    """
+
+    text: str = dataclasses.field(repr=False)
+    inputs: dict[str, torch.Tensor] = dataclasses.field(repr=False)
+    state: dict[str, torch.Tensor] = dataclasses.field(repr=False)
+    constants: dict[str, torch.Tensor] = dataclasses.field(repr=False)
+    hyperparameters: dict[str, Hyperparameter]
+    declarations: list[Declaration] = dataclasses.field(repr=False)
+    batch_tree: pytree.TreeSpec = dataclasses.field(repr=False)
+    batch_leaves: list[Any] = dataclasses.field(repr=False)
+    output_tree: pytree.TreeSpec = dataclasses.field(repr=False)
+    output_leaves: list[Any] = dataclasses.field(repr=False)  # None where a tensor goes
+    _guards: list[Guard] = dataclasses.field(repr=False)
+    _all_hyperparameters: dict[str, Hyperparameter] = dataclasses.field(repr=False)
+    _modes: list[tuple] = dataclasses.field(repr=False)  # (module, whether it was training)
+    _trainable: list[tuple] = dataclasses.field(repr=False)  # (parameter, name, requires_grad)
+    _fixed: list[tuple] = dataclasses.field(repr=False)
+    new_state: list[NewState] = dataclasses.field(repr=False)
+    gradients: list[torch.Tensor] = dataclasses.field(repr=False)  # whose .grad is the step's
+    modules: list[torch.nn.Module] = dataclasses.field(repr=False)
+    optimizers: list[torch.optim.Optimizer] = dataclasses.field(repr=False)
+    device: torch.device = dataclasses.field(repr=False)
+    autocast: bool = dataclasses.field(repr=False)  # whether it was on around the step
+    _group_sizes: dict[int, list[int]] = dataclasses.field(repr=False)
+    started: bool = False  # the state lives in an arena, and is trained
+
+    def check_unchanged(self) -> None:
+        """Raises where the model or the optimizer would compute something else by now."""
+        for optimizer, group, key, value in self._fixed:
+            now = optimizer.param_groups[group].get(key)
+            if type(now) is not type(value) or now != value:
+                raise Error(
+                    f"{key} of parameter group {group} was {value} when the step was captured and "
+                    f"is {now}: another computation. Capture the step again"
+                )
+        if torch.is_autocast_enabled(self.device.type) != self.autocast:
+            raise Error(
+                "torch.autocast is on around the step and was not when it was captured, or the other "
+                "way round; give autocast= to compile, or capture again"
+            )
+        for module, training in self._modes:
+            if module.training != training:
+                word = "training" if training else "evaluating"
+                raise Error(
+                    f"{type(module).__name__} was {word} when the step was captured and no longer is; "
+                    f"call model.{'train' if training else 'eval'}() before the step, or capture again"
+                )
+        for parameter, name, required in self._trainable:
+            if parameter.requires_grad != required:
+                raise Error(f"requires_grad of {name} was {required} when the step was captured; "
+                            "capture the step again")
+        for optimizer in self.optimizers:
+            if [len(group["params"]) for group in optimizer.param_groups] != self._group_sizes[
+                id(optimizer)
+            ]:
+                raise Error("the optimizer has other parameters than when the step was captured; "
+                            "capture the step again")
+
+    def scalar_values(self) -> dict[str, float]:
+        """The runtime scalars as they are now, checked against what was captured."""
+        self.check_unchanged()
+        values = {}
+        for name, place in self._all_hyperparameters.items():
+            values[name] = place.value()
+        for guard in self._guards:
+            if guard.evaluate(values) != guard.outcome:
+                raise Error(
+                    f"{guard.text} was {guard.outcome} when the step was captured and no longer is: "
+                    "another computation. Capture the step again"
+                )
+        return {name: values[name] for name in self.hyperparameters}
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Writes `step.ebb`, and beside it `step.safetensors` with the state, constants, example
+        batch, scalars and the state of the random number generator: what `ebb run` needs."""
+        from ._files import save
+
+        save(self, path)

@@ -172,7 +172,8 @@ TEST(Executor, RefusesARequestTooMany) {
   const Status status = machine.run(1);
   ASSERT_FALSE(status);
   EXPECT_TRUE(status.error().message.starts_with(
-      "it asked for 16B in request 2, and 1 were planned: what it needs depends on its data, or the "
+      "it asked for 16B in request 2, and 1 were planned: what it needs depends on its data, or "
+      "the "
       "number of threads or a library setting changed since it was compiled (then compile again); "
       "1 of 2 updates"))
       << status.error().message;

@@ -208,10 +208,12 @@ class CallBuilder {
 
   std::optional<c10::IValue> from_attribute(const c10::TypePtr& type, const Attribute& attribute) {
     const std::span<const Value> items = graph_.items(attribute);
+    if (!attribute.is_list && std::holds_alternative<std::monostate>(items.front())) {
+      return c10::IValue();
+    }
     if (type->kind() == c10::TypeKind::ListType) return list(type, attribute);
     if (attribute.is_list) return std::nullopt;
     const Value& value = items.front();
-    if (std::holds_alternative<std::monostate>(value)) return c10::IValue();
     if (type->kind() == c10::TypeKind::StringType) {
       const auto* text = std::get_if<Text>(&value);
       if (text == nullptr) return std::nullopt;

@@ -331,6 +331,32 @@ def test_lazy_conjugation_is_refused():
     refused("_conj", lambda z: z.conj() @ z, torch.ones(3, dtype=torch.complex64))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda w: w.cumprod(0),
+        lambda w: w.prod(),
+        lambda w: w.prod(0),
+        lambda w: torch.ones(4).masked_fill(torch.tensor([True, False, True, False]), w[0]),
+    ],
+    ids=["cumprod", "prod", "prod of a dimension", "masked_fill"],
+)
+def test_derivatives_with_other_bits_when_traced_are_refused(function):
+    weight = torch.randn(4, requires_grad=True)
+
+    def step(x):
+        return torch.autograd.grad((function(weight) * x).sum(), weight)[0]
+
+    refused("has other bits when it is traced", step, torch.ones(4))
+
+
+def test_instance_norm_and_reductions_over_everything():
+    def make():
+        return nn.Sequential(nn.Unflatten(1, (2, 3)), nn.InstanceNorm1d(2), nn.Flatten(), nn.Linear(6, 3))
+
+    train_both(make, lambda out, y: F.cross_entropy(out, y) + out.nanmean(), sgd, [vectors()])
+
+
 def test_writing_through_a_view_of_another_type_is_refused():
     def step(z):
         h = z * 2

@@ -194,7 +194,8 @@ def _add_inputs(recorder: Recorder, leaves: list[Any], tree) -> tuple[dict, list
 
 def _trains_by_itself(recorder: Recorder) -> bool:
     """Whether parameters are updated without an optimizer."""
-    return any(recorder.declarations[root].tensor.requires_grad for root in recorder.updated)
+    updated = [recorder.declarations[name] for name in recorder.updated & set(recorder.declarations)]
+    return any(declaration.tensor.requires_grad for declaration in updated)
 
 
 def _check_outputs(leaves: list[Any]) -> None:

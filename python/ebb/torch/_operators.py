@@ -60,6 +60,15 @@ MEASURED_RESULTS = {"aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"}
 # Operators that return nothing where their output_mask says so, though PyTorch announces a tensor.
 MASKED_RESULTS = {"aten::native_batch_norm_backward"}
 
+# Nodes of autograd that compute in another way when they are traced, and round otherwise; and the
+# operator by which that shows.
+_TRACED_OTHERWISE = {
+    "CumprodBackward0": ("the derivative of cumprod", None),
+    "ProdBackward0": ("the derivative of prod", None),
+    "ProdBackward1": ("the derivative of prod", None),
+    "MaskedFillBackward1": ("the derivative of masked_fill by its value", "aten::where"),
+}
+
 # Operators that look at the grad mode, and keep what backward needs when it is on.
 GRAD_MODE_MATTERS = {"aten::mkldnn_rnn_layer"}
 
@@ -91,6 +100,15 @@ def name_of(func: torch._ops.OpOverload) -> str:
 
 def is_recorded(func: torch._ops.OpOverload) -> bool:
     return func.namespace not in _NOTHING_TO_RECORD and "::sym_" not in func._schema.name
+
+
+def traced_otherwise(func: torch._ops.OpOverload) -> str | None:
+    """What autograd would compute with other bits in an eager step; None where it does not."""
+    node = torch._C._current_autograd_node()
+    if node is None or node.name() not in _TRACED_OTHERWISE:
+        return None
+    what, sign = _TRACED_OTHERWISE[node.name()]
+    return what if sign is None or func._schema.name == sign else None
 
 
 def changes_layout_only(func: torch._ops.OpOverload) -> bool:

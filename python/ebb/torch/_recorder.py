@@ -209,6 +209,12 @@ class Recorder(TorchDispatchMode):
         reason = _operators.refusal(func)
         if reason is not None:
             raise Error(f"{_operators.name_of(func)} {reason}; it cannot be captured ({user_line()})")
+        otherwise = _operators.traced_otherwise(func)
+        if otherwise is not None:
+            raise Error(
+                f"{otherwise} has other bits when it is traced than in an eager step, so it cannot be "
+                f"captured ({self.names.place() or user_line()})"
+            )
         if func is aten._local_scalar_dense.default:
             raise data_dependent("reads a number out of a tensor")
         if _operators.changes_layout_only(func):

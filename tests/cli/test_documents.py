@@ -57,6 +57,16 @@ def test_every_error_code_is_explained_and_tested(letter):
         assert f": {code}: " in tests or f'"{code}: ' in tests or f'"{code}"' in tests, f"{code} has no test"
 
 
+def test_every_difference_is_explained_and_tested():
+    sources = "".join(p.read_text() for p in ROOT.glob("ebb/rewrite/proof*") if "_test" not in p.name)
+    used = codes(sources, "S")
+    explained = set(re.findall(r"^\| (S\d\d) \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
+    assert used == explained
+    tests = (ROOT / "ebb/rewrite/proof_test.cc").read_text()
+    for code in used:
+        assert f'"{code}: ' in tests, f"{code} has no test"
+
+
 def test_every_json_field_of_show_is_documented(ebb):
     report = json.loads(ebb("show", ROOT / "examples/tiny.ebb", "--json").stdout)
     text = (ROOT / "docs/command-line.md").read_text()

@@ -65,6 +65,8 @@ def test_version(ebb):
         ["convert", "-", "out.ebb", "--to", "xml"],
         ["convert", "-", "out.unknown"],
         ["convert", "-", "-", "--json"],
+        ["verify", "-", "-"],
+        ["verify", "-", "--allow-lossy"],
     ],
 )
 def test_wrong_usage_is_status_2(ebb, args, tmp_path):
@@ -159,6 +161,100 @@ def test_verify_notes_implicit_copies(ebb):
     assert done.stderr == (
         "ebb: standard input:3: note: 'a' reads %x, which is on the host; it is copied on the spot\n"
     )
+
+
+SWAPPED = """graph g {
+  input %x: f32[4]
+  %a: f32[4] = aten::relu(%x)
+  %a.host: f32[4] @host = ebb::swap_out(%a)
+  %a.back: f32[4] = ebb::swap_in(%a.host)
+  %b: f32[4] = aten::mul(%a, %a.back)
+  return %b
+}
+"""
+PLAIN = """graph g {
+  input %x: f32[4]
+  %a: f32[4] = aten::relu(%x)
+  %b: f32[4] = aten::mul(%a, %a)
+  return %b
+}
+"""
+
+
+@pytest.fixture
+def pair(tmp_path):
+    (tmp_path / "plain.ebb").write_text(PLAIN)
+    (tmp_path / "swapped.ebb").write_text(SWAPPED)
+
+
+def test_verify_proves_two_graphs_the_same(ebb, pair):
+    done = ebb("verify", "plain.ebb", "swapped.ebb")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        "swapped.ebb: the same computation as plain.ebb: "
+        "3 nodes compute the same; added: 1 swap-out, 1 swap-in\n"
+    )
+
+
+def test_verify_says_where_two_graphs_differ(ebb, pair):
+    done = ebb("verify", "plain.ebb", "-", stdin=SWAPPED.replace("(%a, %a.back)", "(%x, %a.back)"))
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == (
+        "ebb: standard input:6: S04: 'b' reads %x where the original reads %a: "
+        "'%b: f32[4] = aten::mul(%a, %a)' became '%b: f32[4] = aten::mul(%x, %a.back)'\n"
+    )
+
+
+def test_verify_names_the_original_where_something_is_missing(ebb, pair):
+    done = ebb("verify", "swapped.ebb", "plain.ebb")
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr == (
+        "ebb: swapped.ebb:4: S01: the rewritten graph has no 'a.host', which the original has: "
+        "'%a.host: f32[4] @host = ebb::swap_out(%a)'\n"
+    )
+
+
+def test_verify_of_two_checks_both(ebb, pair):
+    done = ebb("verify", "-", "plain.ebb", stdin=STALE)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr.startswith("ebb: standard input:4: V16: the original is wrong by itself: 'y'")
+    done = ebb("verify", "plain.ebb", "-", stdin=STALE)
+    assert (done.returncode, done.stdout) == (5, "")
+    assert done.stderr.startswith(
+        "ebb: standard input:4: V16: the rewritten graph is wrong by itself: 'y'"
+    )
+
+
+def test_verify_of_two_allows_lossy_codecs_when_asked(ebb, pair):
+    text = SWAPPED.replace("ebb::swap_out(%a)", 'ebb::swap_out(%z)').replace(
+        "  %a.host", '  %z: f32[4] = ebb::encode(%a) {codec = "half"}\n  %a.host'
+    ).replace("  %a.back: f32[4] = ebb::swap_in(%a.host)",
+              "  %z.back: f32[4] = ebb::swap_in(%a.host)\n"
+              '  %a.back: f32[4] = ebb::decode(%z.back) {codec = "half"}')
+    done = ebb("verify", "plain.ebb", "-", stdin=text)
+    assert done.returncode == 5
+    assert ": S06: 'z' encodes %a by 'half'" in done.stderr
+    done = ebb("verify", "plain.ebb", "-", "--allow-lossy", stdin=text)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_verify_of_two_in_json(ebb, pair):
+    assert json.loads(ebb("verify", "plain.ebb", "swapped.ebb", "--json").stdout) == {
+        "same": True,
+        "nodes": 3,
+        "added": {
+            "swap_outs": 1, "swap_ins": 1, "encodes": 0, "decodes": 0,
+            "snapshots": 0, "clones": 0, "control_edges": 0,
+        },
+        "difference": None,
+    }
+    done = ebb("verify", "swapped.ebb", "plain.ebb", "--json")
+    report = json.loads(done.stdout)
+    assert done.returncode == 5
+    assert (report["same"], report["nodes"], report["added"]) == (False, None, None)
+    difference = report["difference"]
+    assert (difference["code"], difference["original_line"], difference["line"]) == ("S01", 4, None)
+    assert difference["message"] in done.stderr
 
 
 @pytest.mark.parametrize("command", [["show", "-"], ["convert", "-", "out.ebb"]])

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ebb/base/hash_index.h"
+#include "ebb/graph/ebb_ops.h"
 
 namespace ebb {
 namespace {
@@ -60,6 +61,11 @@ class Machine {
       scalars_[scalar.index()] = graph_.is_op(node) ? hash : scalar.index();
     }
     if (!graph_.is_op(node)) return;
+    if (is_copy(node)) {
+      const auto [from, length] = bytes_of(graph_.operands(node)[0].tensor);
+      std::copy_n(from, length, bytes_of(graph_.results(node)[0]).first);
+      return;
+    }
     for (const TensorId result : graph_.results(node)) {
       if (is_view(node, result)) continue;
       const auto [data, length] = bytes_of(result);
@@ -67,6 +73,12 @@ class Machine {
         data[i] = static_cast<unsigned char>(hash >> (8 * (i % 8))) ^ static_cast<unsigned char>(i);
       }
     }
+  }
+
+  // What makes the same bytes elsewhere.
+  [[nodiscard]] bool is_copy(NodeId node) const {
+    return graph_.op(node) == kSwapOut || graph_.op(node) == kSwapIn ||
+           graph_.op(node) == kSnapshot;
   }
 
   // A result in the bytes of something the node reads and does not update.

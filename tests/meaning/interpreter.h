@@ -1,6 +1,6 @@
 // Runs a graph on real bytes, knowing nothing of versions or dependences: storages are buffers,
-// every operation fills what it makes with a hash of what it reads at that moment. Two orders of
-// lines compute the same exactly when every operation found the same bytes in both.
+// every operation fills what it makes with a hash of what it reads at that moment; copies copy. Two
+// orders of lines compute the same exactly when every operation found the same bytes in both.
 #pragma once
 
 #include <cstdint>

@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@
 #include "ebb/order/gamma.h"
 #include "ebb/order/liveness.h"
 #include "ebb/report/summary.h"
+#include "ebb/rewrite/rewriter.h"
 
 namespace ebb {
 namespace {
@@ -211,12 +213,42 @@ const std::map<std::string, Question>& questions() {
   return kQuestions;
 }
 
-// What the section should say, given what the graph section says.
-std::string answer(const std::string& text, const std::string& section) {
-  const auto graph = parse_valid(text);
-  if (section == "expect error")
-    return graph ? "no error\n" : graph.error().render("test.ebb") + "\n";
-  if (!graph) return "error: " + graph.error().render("test.ebb") + "\n";
+// Applies the decisions, one a line; or the first error as text.
+tl::expected<Graph, std::string> rewritten(Graph graph, const std::string& decisions) {
+  Rewriter rewriter(graph, {.verify_each = true});
+  std::istringstream lines(decisions);
+  std::string line;
+  for (int number = 1; std::getline(lines, line); ++number) {
+    auto decision = parse_decision(graph, line);
+    if (!decision) {
+      decision.error().place.line = number;
+      return tl::make_unexpected(decision.error().render("decisions"));
+    }
+    EXPECT_EQ(to_text(graph, *decision), line);
+    const std::string before = print(graph);
+    const Status done = rewriter.apply(*decision);
+    if (!done) {
+      EXPECT_EQ(print(graph), before) << "a refused decision changed the graph";
+      return tl::make_unexpected(done.error().render(""));
+    }
+  }
+  rewriter.settle();
+  return graph;
+}
+
+// The graph of a case after what is applied to it.
+tl::expected<Graph, std::string> graph_of(const std::string& text, const std::string& decisions) {
+  auto graph = parse_valid(text);
+  if (!graph) return tl::make_unexpected(graph.error().render("test.ebb"));
+  return rewritten(std::move(*graph), decisions);
+}
+
+// What the section should say, given what the sections above it say.
+std::string answer(const std::string& text, const std::string& decisions,
+                   const std::string& section) {
+  const auto graph = graph_of(text, decisions);
+  if (section == "expect error") return graph ? "no error\n" : graph.error() + "\n";
+  if (!graph) return "error: " + graph.error() + "\n";
   const auto question = questions().find(section);
   return question == questions().end() ? fmt::format("no such section: {}\n", section)
                                        : question->second(*graph);
@@ -225,13 +257,16 @@ std::string answer(const std::string& text, const std::string& section) {
 // Calls visit(section, what came out) for each expectation of the case.
 void evaluate(Case& test, const std::function<void(Section&, const std::string&)>& visit) {
   std::string text;
+  std::string decisions;
   for (Section& section : test.sections) {
     if (section.name == "graph") {
       text = section.body;
+    } else if (section.name == "apply") {
+      decisions = section.body;
     } else if (section.name == "graph escaped") {
       text = unescaped(section.body);
     } else {
-      visit(section, answer(text, section.name));
+      visit(section, answer(text, decisions, section.name));
     }
   }
 }

@@ -1,6 +1,7 @@
 #include "ebb/graph/verify.h"
 
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -8,6 +9,7 @@
 #include "commands.h"
 #include "ebb/base/file.h"
 #include "ebb/graph/text_names.h"
+#include "ebb/rewrite/proof.h"
 #include "input.h"
 #include "progress.h"
 
@@ -16,11 +18,18 @@ namespace {
 
 struct VerifyOptions {
   std::string input;
+  std::string rewritten;  // empty: the question is about one graph
+  bool allow_lossy = false;
   bool json = false;
 };
 
+using Json = nlohmann::ordered_json;
+
+std::string dumped(const Json& json) {
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 std::string json_text(const ParsedGraph& parsed, const std::vector<Violation>& found) {
-  using Json = nlohmann::ordered_json;
   Json violations = Json::array();
   for (const Violation& violation : found) {
     const Error error = as_error(violation, parsed);
@@ -35,7 +44,7 @@ std::string json_text(const ParsedGraph& parsed, const std::vector<Violation>& f
       {"nodes", parsed.graph.node_count()},
       {"implicit_copies", found.empty() ? Json(find_implicit_copies(parsed.graph).size()) : Json()},
       {"violations", std::move(violations)}};
-  return out.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  return dumped(out);
 }
 
 void print_notes(const ParsedGraph& parsed, const std::string& name) {
@@ -55,7 +64,85 @@ void print_notes(const ParsedGraph& parsed, const std::string& name) {
   }
 }
 
+// Where a node stands in its text, or nothing.
+std::optional<int> line_of(const ParsedGraph& parsed, NodeId node) {
+  if (!node.valid()) return {};
+  return parsed.lines[node.index()];
+}
+
+std::string json_text(const ParsedGraph& original, const ParsedGraph& rewritten,
+                      const tl::expected<Proof, Difference>& proof) {
+  Json out{{"same", proof.has_value()}};
+  if (proof) {
+    out["nodes"] = proof->nodes;
+    out["added"] = Json{{"swap_outs", proof->swap_outs},
+                        {"swap_ins", proof->swap_ins},
+                        {"encodes", proof->encodes},
+                        {"decodes", proof->decodes},
+                        {"snapshots", proof->snapshots},
+                        {"clones", proof->clones},
+                        {"control_edges", proof->control_edges}};
+    out["difference"] = nullptr;
+    return dumped(out);
+  }
+  const Difference& difference = proof.error();
+  const auto json_line = [](std::optional<int> line) { return line ? Json(*line) : Json(); };
+  out["nodes"] = nullptr;
+  out["added"] = nullptr;
+  out["difference"] = Json{{"code", difference.code},
+                           {"original_line", json_line(line_of(original, difference.original))},
+                           {"line", json_line(line_of(rewritten, difference.rewritten))},
+                           {"message", difference.message}};
+  return dumped(out);
+}
+
+tl::expected<Proof, Difference> prove(const Graph& original, const Graph& rewritten,
+                                      const VerifyOptions& options) {
+  const Progress progress("comparing");
+  if (const auto found = find_violations(original, 1); !found.empty()) {
+    return tl::make_unexpected(
+        Difference{std::string(found[0].code), found[0].node, NodeId(),
+                   fmt::format("the original is wrong by itself: {}", found[0].message)});
+  }
+  ProofOptions proof_options;
+  proof_options.allow_lossy = options.allow_lossy;
+  return compare_computations(original, rewritten, proof_options);
+}
+
+Result<int> verify_pair(const VerifyOptions& options) {
+  if (options.input == "-" && options.rewritten == "-") {
+    return fail(ErrorKind::kUsage, "standard input can be only one of the two graphs");
+  }
+  const auto original = read_graph_text(options.input);
+  if (!original) return fail(original.error());
+  const auto rewritten = read_graph_text(options.rewritten);
+  if (!rewritten) return fail(rewritten.error());
+  const auto proof = prove(original->graph, rewritten->graph, options);
+  const std::string original_name = shown_name(options.input);
+  const std::string rewritten_name = shown_name(options.rewritten);
+  std::string text;
+  if (!proof) {
+    const Difference& difference = proof.error();
+    const bool in_original = !difference.rewritten.valid() && difference.original.valid();
+    const auto line = in_original ? line_of(*original, difference.original)
+                                  : line_of(*rewritten, difference.rewritten);
+    const Error error{.kind = ErrorKind::kRefused,
+                      .code = difference.code,
+                      .message = difference.message,
+                      .place = {.line = line.value_or(0), .column = 0}};
+    write_to_stderr(
+        fmt::format("ebb: {}\n", error.render(in_original ? original_name : rewritten_name)));
+  } else {
+    text = fmt::format("{}: the same computation as {}: {}\n", rewritten_name, original_name,
+                       to_text(*proof));
+  }
+  if (options.json) text = json_text(*original, *rewritten, proof);
+  if (auto written = write_file("-", text); !written) return fail(written.error());
+  return proof ? 0 : static_cast<int>(ErrorKind::kRefused);
+}
+
 Result<int> verify(const VerifyOptions& options) {
+  if (!options.rewritten.empty()) return verify_pair(options);
   const auto parsed = read_graph_text(options.input);
   if (!parsed) return fail(parsed.error());
   const std::string name = shown_name(options.input);
@@ -83,16 +170,25 @@ Result<int> verify(const VerifyOptions& options) {
 
 Command add_verify(CLI::App& app) {
   auto options = std::make_shared<VerifyOptions>();
-  CLI::App* command = app.add_subcommand("verify", "Whether a graph keeps every invariant");
+  CLI::App* command = app.add_subcommand(
+      "verify", "Whether a graph keeps every invariant; whether two are the same computation");
   command->add_option("IN", options->input, "The graph, an .ebb text; - is standard input")
       ->required();
+  auto* rewritten = command->add_option(
+      "REWRITTEN", options->rewritten,
+      "What was made of it by rewriting: prove that it is the same computation");
+  command
+      ->add_flag("--allow-lossy", options->allow_lossy,
+                 "Take what a lossy codec gives back for what was encoded")
+      ->needs(rewritten);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "Exit status: 0 when every invariant holds, 5 when one does not, 3 when the text is no "
-      "graph\n"
-      "(docs/errors.md explains each code).\n\n"
+      "Exit status: 0 when every invariant holds, or the computation is the same; 5 when not; 3 "
+      "when\n"
+      "a text is no graph (docs/errors.md explains each code).\n\n"
       "Examples:\n"
       "  ebb verify examples/resnet.ebb\n"
+      "  ebb verify step.ebb rewritten.ebb\n"
       "  ebb-example mlp | ebb verify -");
   return {command, [options] { return verify(*options); }};
 }

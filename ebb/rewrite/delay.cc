@@ -1,0 +1,85 @@
+#include "ebb/rewrite/delay.h"
+
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ebb/rewrite/rewriter.h"
+#include "ebb/rewrite/scopes.h"
+
+namespace ebb {
+namespace {
+
+// The lines from the node down to the one it is to stand below, by whether they move along.
+struct Stretch {
+  std::vector<NodeId> moving;
+  std::vector<NodeId> staying;
+};
+
+Stretch lines_between(const Rewriter& rewriter, const DelayDecision& decision) {
+  Stretch stretch;
+  if (rewriter.lines().is_before(decision.after, decision.node)) return stretch;
+  stretch.moving.push_back(decision.node);
+  for (NodeId line = decision.node; line != decision.after;) {
+    line = rewriter.lines().next(line);
+    (rewriter.waits(line, decision.node) ? stretch.moving : stretch.staying).push_back(line);
+  }
+  return stretch;
+}
+
+// Two operations whose order the world would see.
+NodeId first_seen_outside(const Graph& graph, const std::vector<NodeId>& nodes) {
+  for (const NodeId node : nodes) {
+    if (graph.effect(node) != Effect::kPure) return node;
+  }
+  return {};
+}
+
+}  // namespace
+
+Status Delay::check(const Rewriter& rewriter, const DelayDecision& decision) {
+  const Graph& graph = rewriter.graph();
+  const auto [node, after] = decision;
+  const auto refuse = [&](const std::string& reason) {
+    return fail(ErrorKind::kRefused, fmt::format("rule {} does not apply to '{}': {}", kName,
+                                                 graph.name(decision.node), reason));
+  };
+  for (const NodeId each : {node, after}) {
+    if (!graph.is_op(each)) {
+      return refuse(fmt::format("'{}' is given from outside; only operations wait for each other",
+                                graph.name(each)));
+    }
+  }
+  if (node == after) return refuse("it cannot wait for itself");
+  if (rewriter.waits(after, node)) {
+    return refuse(fmt::format("'{}' runs after '{}', which would wait for it", graph.name(after),
+                              graph.name(node)));
+  }
+  if (!runs_whenever(graph, graph.scope(after), graph.scope(node))) {
+    return refuse(
+        fmt::format("{} does not always run with {}; control does not cross a frame or "
+                    "leave a branch",
+                    with_scope(graph, node), with_scope(graph, after)));
+  }
+  const Stretch stretch = lines_between(rewriter, decision);
+  const NodeId moving = first_seen_outside(graph, stretch.moving);
+  const NodeId staying = first_seen_outside(graph, stretch.staying);
+  if (moving.valid() && staying.valid()) {
+    return refuse(fmt::format("'{}' would move below '{}', and both are random or have effects",
+                              graph.name(moving), graph.name(staying)));
+  }
+  return {};
+}
+
+void Delay::apply(Rewriter& rewriter, const DelayDecision& decision) {
+  const bool is_new = !rewriter.waits(decision.node, decision.after);
+  NodeId above = decision.after;
+  for (const NodeId line : lines_between(rewriter, decision).moving) {
+    rewriter.move_line_after(above, line);
+    above = line;
+  }
+  rewriter.add_control(decision.node, decision.after);
+  if (is_new) rewriter.note_wait(decision.node, decision.after, true);
+}
+
+}  // namespace ebb

@@ -1,0 +1,103 @@
+// The paper's driver: which tensors to swap, and after which operations they come back. It chooses
+// and changes nothing; the swap rule applies what it chose.
+//
+//   Result<LmsPlan> plan = choose_swaps(graph, {.optimizer_scopes = {"adam_optimizer"}, .lb = 3});
+//
+// Walks the graph breadth-first from its inputs and looks at each edge from an operation to those
+// that read what it made, through views. An edge from the forward to the backward phase is a
+// candidate; options add others. What is on the host, variables and constants stay where they are.
+// A candidate is chosen if a trigger is found for its swap-in (lms_triggers.h); otherwise it is
+// left alone, and the plan says why. Equal graphs and options give equal plans.
+//
+// Cost: O(nodes + edges) in the usual case, where triggers are found near by.
+// Not here: what it costs or saves. The paper's driver knows neither sizes nor times.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ebb/base/result.h"
+#include "ebb/base/units.h"
+#include "ebb/graph/graph.h"
+#include "ebb/rewrite/decision.h"
+
+namespace ebb {
+
+// The paper's parameters (Table 2) under their names, with its defaults, and some of ours.
+//
+// A scope is one or more whole components of a name's path, in a row: 'adam' has 'step/adam/mul' in
+// it, and not 'adam2/mul'. A type is an operator: 'aten::add.Tensor', or without overload or
+// namespace, as 'aten::add' and 'Relu'.
+//
+// NOLINTBEGIN(readability-redundant-member-init): without them gcc warns where {.lb = 3} stands.
+struct LmsOptions {
+  // Where the backward phase is. Empty: components 'gradients' and 'gradient_tape', or with a
+  // number, as 'gradients_1'.
+  std::vector<std::string> optimizer_scopes = {};
+  // Where the walk begins: at both together, or at the graph's inputs when both are empty.
+  std::string starting_scope = {};
+  std::vector<std::string> starting_op_names = {};
+  // What these operations make is not swapped.
+  std::vector<std::string> excl_scopes = {};
+  std::vector<std::string> excl_types = {};
+  // When not empty, nothing else is swapped than what operations in such a scope (of such a type)
+  // make; when both are given, an operation must be in both. Exclusion is stronger.
+  std::vector<std::string> incl_scopes = {};
+  std::vector<std::string> incl_types = {};
+  std::int64_t n_tensors = -1;  // how many to swap, the first in the walk's order; -1: all
+  std::int64_t lb = 1;          // how far away a trigger is looked for: from lb to ub
+  std::int64_t ub = 10000;
+  std::string ctrld_strategy = "chain_rule";  // or "direct_order"
+  bool fuse_swapins = false;          // one swap-in for readers that are close to each other
+  bool swap_branches = false;         // also edges within the forward phase, if they span
+  std::int64_t branch_threshold = 0;  // more than so many levels of γ
+
+  std::int64_t fuse_distance = 10000;  // how many levels of γ from the first reader are close
+  bool whole_graph = false;            // also all other edges, if they span
+  std::int64_t alpha = 2;              // at least so many levels of γ
+  Bytes min_bytes = {};                // smaller tensors stay; unknown sizes count as large enough
+  std::string codec = {};              // for tensors that it takes; empty: all as they are
+};
+// NOLINTEND(readability-redundant-member-init)
+
+// Why a candidate was left alone.
+enum class LmsRefusal : std::uint8_t {
+  kTooClose,        // there is no level between swap-out and reader
+  kNoTrigger,       // there are, but the strategy finds no operation there
+  kUpdated,         // somebody overwrites the bytes
+  kFixedView,       // it has a view that cannot be made again on a copy
+  kOtherDevice,     // producer and reader are on different devices
+  kOtherScope,      // producer and reader are not in the same loop body or branch
+  kAlreadySwapped,  // the graph has a swap-out of it
+};
+// "no operation stands between its swap-out and the reader".
+std::string_view describe(LmsRefusal refusal);
+
+struct LmsRefused {
+  TensorId tensor;
+  NodeId consumer;
+  LmsRefusal reason = LmsRefusal::kNoTrigger;
+
+  friend bool operator==(const LmsRefused&, const LmsRefused&) = default;
+};
+
+struct LmsPlan {
+  std::vector<SwapDecision> swaps;  // in the order of the walk; one swap-out each
+  std::vector<LmsRefused> refused;
+  std::size_t swap_ins = 0;
+  Bytes bytes;                    // of the tensors swapped, as far as sizes are known
+  std::size_t unknown_sizes = 0;  // how many of them are not
+  std::size_t not_encoded = 0;    // how many of them the codec does not take
+  std::size_t backward_operations = 0;
+};
+
+// Of a graph that the verifier accepts. Errors (kUsage) are about the options: names that the graph
+// does not have, numbers out of range.
+[[nodiscard]] Result<LmsPlan> choose_swaps(const Graph& graph, const LmsOptions& options);
+
+// For people: what is swapped, the peak without it, and what was left alone for which reason.
+std::string lms_summary(const Graph& graph, const LmsPlan& plan);
+
+}  // namespace ebb

@@ -1,0 +1,126 @@
+#include "ebb/rewrite/lms_graph.h"
+
+#include <algorithm>
+#include <array>
+#include <numeric>
+
+#include "ebb/graph/ebb_ops.h"
+#include "ebb/rewrite/lms_names.h"
+
+namespace ebb {
+namespace {
+
+// Frameworks whose variables are handles update them by an effect that makes nothing, or the handle
+// again; what makes tensors from a handle is a reader.
+bool updates_handle(const Graph& graph, NodeId node) {
+  if (graph.effect(node) != Effect::kEffect) return false;
+  const auto is_handle = [&](TensorId tensor) {
+    return tensor.valid() && graph.type(tensor).dtype == DType::kResource;
+  };
+  const auto operands = graph.operands(node);
+  const auto results = graph.results(node);
+  return std::any_of(operands.begin(), operands.end(),
+                     [&](const Operand& operand) { return is_handle(operand.tensor); }) &&
+         std::all_of(results.begin(), results.end(), is_handle);
+}
+
+bool updates_variable(const Graph& graph, NodeId node) {
+  const auto operands = graph.operands(node);
+  return std::any_of(operands.begin(), operands.end(),
+                     [&](const Operand& operand) {
+                       return operand.access == Access::kUpdate &&
+                              graph.is_variable(operand.tensor);
+                     }) ||
+         updates_handle(graph, node);
+}
+
+}  // namespace
+
+std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::string> scopes) {
+  std::vector<LmsPhase> phases(graph.node_count(), LmsPhase::kForward);
+  std::vector<bool> is_late(graph.node_count());  // an update under the scopes, or waits for one
+  for (const NodeId node : graph.order()) {
+    if (!graph.is_op(node)) continue;
+    const std::string_view name = graph.name(node);
+    const bool inside = scopes.empty() ? in_gradient_scope(name) : in_any_scope(name, scopes);
+    bool late = inside && updates_variable(graph, node);
+    bool reads_gradient = false;
+    for (const Operand& operand : graph.operands(node)) {
+      if (!operand.tensor.valid()) continue;
+      const NodeId producer = graph.producer(operand.tensor);
+      late = late || is_late[producer.index()];
+      // A variable is none, though it was updated by one: the next step's forward phase reads it.
+      reads_gradient = reads_gradient || (phases[producer.index()] != LmsPhase::kForward &&
+                                          !graph.is_variable(operand.tensor));
+    }
+    for (const NodeId control : graph.controls(node)) late = late || is_late[control.index()];
+    is_late[node.index()] = late;
+    LmsPhase& phase = phases[node.index()];
+    if (inside) {
+      phase = late ? LmsPhase::kOther : LmsPhase::kBackward;
+    } else if (reads_gradient) {
+      phase = LmsPhase::kOther;
+    }
+  }
+  return phases;
+}
+
+bool makes_only_views(const Graph& graph, NodeId node) {
+  const auto results = graph.results(node);
+  return graph.is_op(node) && !results.empty() && graph.effect(node) == Effect::kPure &&
+         !graph.updates_something(node) &&
+         std::all_of(results.begin(), results.end(),
+                     [&](TensorId result) { return graph.root(graph.storage(result)) != result; });
+}
+
+bool is_copy_by_rewriting(const Graph& graph, NodeId node) {
+  constexpr std::array kCopies = {kSwapOut, kSwapIn, kSnapshot, kEncode, kDecode};
+  return std::find(kCopies.begin(), kCopies.end(), graph.op(node)) != kCopies.end();
+}
+
+LmsEdges::LmsEdges(const Graph& graph)
+    : graph_(graph), positions_(graph.node_count()), starts_(graph.storage_count() + 1) {
+  std::vector<NodeId> last_reader(graph.storage_count());
+  const auto for_each_edge = [&](auto visit) {
+    std::fill(last_reader.begin(), last_reader.end(), NodeId());
+    for (const NodeId node : graph.order()) {
+      if (!graph.is_op(node) || makes_only_views(graph, node)) continue;
+      for (const Operand& operand : graph.operands(node)) {
+        if (!operand.tensor.valid()) continue;
+        const StorageId storage = graph.storage(operand.tensor);
+        if (last_reader[storage.index()] == node) continue;
+        const NodeKind origin = graph.origin(storage);
+        if (origin != NodeKind::kOp && origin != NodeKind::kInput) continue;
+        last_reader[storage.index()] = node;
+        visit(storage, node);
+      }
+    }
+  };
+  std::uint32_t position = 0;
+  for (const NodeId node : graph.order()) positions_[node.index()] = position++;
+  for_each_edge([&](StorageId storage, NodeId) { ++starts_[storage.index() + 1]; });
+  std::partial_sum(starts_.begin(), starts_.end(), starts_.begin());
+  readers_.resize(starts_.back());
+  std::vector<std::uint32_t> next(starts_.begin(), starts_.end() - 1);
+  for_each_edge([&](StorageId storage, NodeId node) { readers_[next[storage.index()]++] = node; });
+}
+
+void LmsEdges::find_successors(NodeId node, std::vector<NodeId>& out) const {
+  out.clear();
+  StorageId last;
+  int lists = 0;
+  for (const TensorId result : graph_.results(node)) {
+    const StorageId storage = graph_.storage(result);
+    const auto more = readers(storage);
+    if (storage == last || more.empty()) continue;
+    last = storage;
+    ++lists;
+    out.insert(out.end(), more.begin(), more.end());
+  }
+  if (lists < 2) return;
+  std::sort(out.begin(), out.end(),
+            [this](NodeId a, NodeId b) { return position(a) < position(b); });
+  out.erase(std::unique(out.begin(), out.end()), out.end());
+}
+
+}  // namespace ebb

@@ -1,0 +1,99 @@
+#include <array>
+
+#include <fmt/format.h>
+
+#include "ebb/graph/text_names.h"
+#include "ebb/order/liveness.h"
+#include "ebb/rewrite/lms.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::array kRefusals = {
+    LmsRefusal::kTooClose,       LmsRefusal::kNoTrigger,   LmsRefusal::kUpdated,
+    LmsRefusal::kFixedView,      LmsRefusal::kOtherDevice, LmsRefusal::kOtherScope,
+    LmsRefusal::kAlreadySwapped,
+};
+
+std::string counted(std::size_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
+std::string swaps_text(const LmsPlan& plan) {
+  if (plan.swaps.empty()) return "Nothing is swapped.\n";
+  const std::string unknown =
+      plan.unknown_sizes == 0
+          ? std::string()
+          : fmt::format(", without {} of unknown size", counted(plan.unknown_sizes, "tensor"));
+  const std::string plain =
+      plan.not_encoded == 0
+          ? std::string()
+          : fmt::format("; {} as they are, which the codec does not take", plan.not_encoded);
+  return fmt::format("Swapped: {}, {}{}; {}{}\n", counted(plan.swaps.size(), "tensor"),
+                     to_human(plan.bytes), unknown, counted(plan.swap_ins, "swap-in"), plain);
+}
+
+std::string peak_text(const Graph& graph) {
+  if (graph.order().empty()) return {};
+  const MemoryCurve curve = memory_curve(graph, find_lives(graph));
+  return fmt::format("Peak before: {}, at '{}'\n", to_human(curve.peak),
+                     spelled(graph.name(graph.order()[curve.peak_position])));
+}
+
+// With the first edge of each reason, so that there is something to look at.
+std::string refused_text(const Graph& graph, const LmsPlan& plan) {
+  if (plan.refused.empty()) return {};
+  std::array<std::size_t, kRefusals.size()> counts{};
+  std::array<const LmsRefused*, kRefusals.size()> firsts{};
+  for (const LmsRefused& refused : plan.refused) {
+    const auto i = static_cast<std::size_t>(refused.reason);
+    if (counts[i]++ == 0) firsts[i] = &refused;
+  }
+  std::string out = fmt::format("Left alone: {}\n", counted(plan.refused.size(), "edge"));
+  for (const LmsRefusal refusal : kRefusals) {
+    const auto i = static_cast<std::size_t>(refusal);
+    if (counts[i] == 0) continue;
+    out += fmt::format("{:>8}  {}; first: %{} for '{}'\n", counts[i], describe(refusal),
+                       spelled(graph.name(firsts[i]->tensor)),
+                       spelled(graph.name(firsts[i]->consumer)));
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string_view describe(LmsRefusal refusal) {
+  switch (refusal) {
+    case LmsRefusal::kTooClose:
+      return "the reader follows too closely: no level of γ is between";
+    case LmsRefusal::kNoTrigger:
+      return "no trigger between lb and ub that the reader waits for";
+    case LmsRefusal::kUpdated:
+      return "its bytes are updated in place";
+    case LmsRefusal::kFixedView:
+      return "it has a view that cannot be made again on a copy";
+    case LmsRefusal::kOtherDevice:
+      return "producer and reader are on different devices";
+    case LmsRefusal::kOtherScope:
+      return "producer and reader are in different loops or branches";
+    case LmsRefusal::kAlreadySwapped:
+      return "it is swapped already";
+  }
+  return "";
+}
+
+std::string lms_summary(const Graph& graph, const LmsPlan& plan) {
+  std::string out = swaps_text(plan);
+  if (plan.backward_operations == 0) {
+    out +=
+        "Backward phase: none. No operation is under 'gradients', 'gradient_tape' or a scope in\n"
+        "  optimizer_scopes; swap_branches and whole_graph still apply\n";
+  } else {
+    out += fmt::format("Backward phase: {}\n", counted(plan.backward_operations, "operation"));
+  }
+  out += peak_text(graph);
+  out += refused_text(graph, plan);
+  return out;
+}
+
+}  // namespace ebb

@@ -1,0 +1,188 @@
+#include "ebb/rewrite/plan_file.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include <fmt/format.h>
+
+#include "ebb/base/hash_index.h"
+#include "ebb/graph/print.h"
+#include "ebb/graph/text_names.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::string_view kHeader = "ebb plan ";
+constexpr int kVersion = 1;
+
+tl::unexpected<Error> bad_line(int line, std::string message) {
+  return fail(Error{.kind = ErrorKind::kBadInput,
+                    .code = {},
+                    .message = std::move(message),
+                    .place = {.line = line}});
+}
+
+// Without comment, surrounding blanks and a carriage return. '#' inside quotes belongs to a name.
+std::string_view content(std::string_view line) {
+  bool quoted = false;
+  for (std::size_t i = 0; i < line.size(); ++i) {
+    if (quoted && line[i] == '\\') {
+      ++i;
+    } else if (line[i] == '"') {
+      quoted = !quoted;
+    } else if (line[i] == '#' && !quoted) {
+      line = line.substr(0, i);
+    }
+  }
+  constexpr std::string_view kBlanks = " \t\r";
+  const std::size_t first = line.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return {};
+  return line.substr(first, line.find_last_not_of(kBlanks) - first + 1);
+}
+
+// Whether the line is the word and something after it, which `rest` then is.
+bool begins_with(std::string_view line, std::string_view word, std::string_view& rest) {
+  if (!line.starts_with(word)) return false;
+  line.remove_prefix(word.size());
+  if (!line.empty() && line[0] != ' ' && line[0] != '\t') return false;
+  rest = content(line);
+  return true;
+}
+
+std::optional<std::uint64_t> parse_fingerprint(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
+  if (text.size() != 16 || problem != std::errc() || end != text.data() + text.size()) {
+    return std::nullopt;
+  }
+  return number;
+}
+
+// What may stand above the decisions, each once.
+class HeadReader {
+ public:
+  explicit HeadReader(PlanFile& plan) : plan_(plan) {}
+
+  // Whether the line belongs to the head.
+  Result<bool> take(std::string_view line, int number) {
+    std::string_view rest;
+    if (!seen_version_) {
+      if (!begins_with(line, "ebb plan", rest)) {
+        return bad_line(number, "this is no plan; a plan begins with 'ebb plan 1'");
+      }
+      if (rest != std::to_string(kVersion)) {
+        return bad_line(number,
+                        fmt::format("a plan of version '{}'; this program reads version {}, "
+                                    "so make the plan again",
+                                    rest, kVersion));
+      }
+      seen_version_ = true;
+      return true;
+    }
+    if (!seen_graph_) {
+      const auto found = begins_with(line, "graph", rest) ? parse_fingerprint(rest) : std::nullopt;
+      if (!found) {
+        return bad_line(number, "expected the fingerprint of a graph, as 'graph 8f14e45fceea167a'");
+      }
+      plan_.fingerprint = *found;
+      seen_graph_ = true;
+      return true;
+    }
+    if (!plan_.decisions.empty()) return false;
+    if (begins_with(line, "device", rest)) return take_device(rest, number);
+    if (begins_with(line, "budget", rest)) return take_budget(rest, number);
+    return false;
+  }
+
+  [[nodiscard]] Status finish(int lines) const {
+    if (seen_graph_) return {};
+    return bad_line(lines, seen_version_
+                               ? "the plan ends before it names its graph; get the whole file"
+                               : "the plan is empty; a plan begins with 'ebb plan 1'");
+  }
+
+ private:
+  Result<bool> take_device(std::string_view name, int number) {
+    if (!plan_.device.empty()) return bad_line(number, "the device is given twice; remove one");
+    if (name.empty()) return bad_line(number, "'device' names no device");
+    plan_.device = name;
+    return true;
+  }
+
+  Result<bool> take_budget(std::string_view text, int number) {
+    if (plan_.budget) return bad_line(number, "the budget is given twice; remove one");
+    const auto bytes = parse_bytes(text);
+    if (!bytes) return bad_line(number, bytes.error().message);
+    plan_.budget = *bytes;
+    return true;
+  }
+
+  PlanFile& plan_;
+  bool seen_version_ = false;
+  bool seen_graph_ = false;
+};
+
+}  // namespace
+
+std::uint64_t fingerprint(const Graph& graph) { return hash_bytes(print(graph)); }
+
+PlanFile plan_of(const Graph& original, const Rewriter& rewriter) {
+  PlanFile plan;
+  plan.fingerprint = fingerprint(original);
+  for (const JournalEntry& entry : rewriter.journal()) {
+    // Names never change, so each decision reads as it did when it was applied.
+    plan.decisions.push_back({.text = to_text(rewriter.graph(), entry.decision), .number = 0});
+  }
+  return plan;
+}
+
+std::string to_text(const PlanFile& plan) {
+  std::string out = fmt::format("{}{}\ngraph {:016x}\n", kHeader, kVersion, plan.fingerprint);
+  if (!plan.device.empty()) out += fmt::format("device {}\n", plan.device);
+  if (plan.budget) out += fmt::format("budget {}\n", to_text(*plan.budget));
+  for (const PlanFile::Line& line : plan.decisions) out += fmt::format("{}\n", line.text);
+  return out;
+}
+
+Result<PlanFile> parse_plan(std::string_view text) {
+  PlanFile plan;
+  HeadReader head(plan);
+  int number = 0;
+  while (!text.empty()) {
+    ++number;
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = content(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    const auto taken = head.take(line, number);
+    if (!taken) return fail(taken.error());
+    if (!*taken) plan.decisions.push_back({.text = std::string(line), .number = number});
+  }
+  if (Status whole = head.finish(number); !whole) return fail(whole.error());
+  return plan;
+}
+
+Result<Graph> apply_plan(const Graph& graph, const PlanFile& plan, const RewriterOptions& options) {
+  if (const std::uint64_t found = fingerprint(graph); found != plan.fingerprint) {
+    return fail(ErrorKind::kBadInput,
+                fmt::format("the plan was made for another graph ({:016x}, and this one is "
+                            "{:016x}); make a plan for this graph",
+                            plan.fingerprint, found));
+  }
+  Graph rewritten = graph;
+  Rewriter rewriter(rewritten, options);
+  for (const PlanFile::Line& line : plan.decisions) {
+    const auto at_line = [&](Error error) {
+      error.kind = ErrorKind::kBadInput;
+      error.place.line = line.number;
+      return error;
+    };
+    const auto decision = parse_decision(rewritten, line.text);
+    if (!decision) return fail(at_line(decision.error()));
+    if (Status done = rewriter.apply(*decision); !done) return fail(at_line(done.error()));
+  }
+  rewriter.settle();
+  return rewritten;
+}
+
+}  // namespace ebb

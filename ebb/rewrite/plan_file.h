@@ -1,0 +1,56 @@
+// The `.plan` file: which decisions to apply to which graph.
+//
+//   ebb plan 1
+//   graph 8f14e45fceea167a
+//   device h100-sxm
+//   budget 16GiB
+//   recompute %a for gw after s
+//   swap %h for gh after s
+//
+// First the version of the format, then the fingerprint of the graph the plan was made for; device
+// and budget say what it was made with and may be left out; then decisions in the order in which
+// they are applied. `#` begins a comment. Names in a decision are those of the graph as the
+// decisions above have left it, so a decision is read when its turn comes.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "ebb/base/result.h"
+#include "ebb/base/units.h"
+#include "ebb/graph/graph.h"
+#include "ebb/rewrite/decision.h"
+#include "ebb/rewrite/rewriter.h"
+
+namespace ebb {
+
+struct PlanFile {
+  struct Line {
+    std::string text;  // of one decision
+    int number = 0;    // in the file, counted from 1
+  };
+
+  std::uint64_t fingerprint = 0;
+  std::string device;  // empty: not given
+  std::optional<Bytes> budget;
+  std::vector<Line> decisions;
+};
+
+// A number that changes when the text of the graph does.
+std::uint64_t fingerprint(const Graph& graph);
+
+// The plan that made the graph what the rewriter left: its journal. `original` is the graph before.
+PlanFile plan_of(const Graph& original, const Rewriter& rewriter);
+
+std::string to_text(const PlanFile& plan);
+[[nodiscard]] Result<PlanFile> parse_plan(std::string_view text);
+
+// The graph after all decisions, verified; or the first decision that does not apply, its line in
+// the file, and why. A plan for another graph is refused.
+[[nodiscard]] Result<Graph> apply_plan(const Graph& graph, const PlanFile& plan,
+                                       const RewriterOptions& options = {});
+
+}  // namespace ebb

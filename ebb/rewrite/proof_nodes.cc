@@ -1,0 +1,224 @@
+// The nodes of the original in the rewritten graph. Clones are in proof_clones.cc, copies in
+// proof_copies.cc.
+#include "ebb/rewrite/proof_nodes.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace ebb {
+
+NodeProver::NodeProver(Matching& matching, const ProofOptions& options, Proof& proof)
+    : matching_(matching),
+      original_(matching.original()),
+      rewritten_(matching.rewritten()),
+      options_(options),
+      proof_(proof),
+      holdings_(rewritten_.tensor_count()),
+      scalar_origins_(rewritten_.scalar_count()),
+      extracts_(rewritten_.storage_count()),
+      last_waiter_(original_.node_count()) {}
+
+std::optional<Difference> NodeProver::take(NodeId node) {
+  const NodeId origin = matching_.origin(node);
+  if (origin.valid()) return take_original(origin, node);
+  proof_.control_edges += rewritten_.controls(node).size();
+  const NodeId repeated = rewritten_.clone_of(node);
+  if (repeated.valid() && !matching_.is_added(repeated)) {
+    return take_clone(matching_.origin(repeated), node);
+  }
+  return take_copy(node);
+}
+
+TensorId NodeProver::is(TensorId tensor) const {
+  return matching_.is_added(rewritten_.producer(tensor)) ? TensorId() : holding(tensor).tensor;
+}
+
+std::optional<Difference> NodeProver::take_original(NodeId node, NodeId now) {
+  const std::string_view name = original_.name(node);
+  if (const auto what = what_changed(node, now); !what.empty()) {
+    return differ("S03", node, now, "{} of '{}' changed: {}", what, name, both_lines(node, now));
+  }
+  if (const auto what = compare_operands(node, now); !what.empty()) {
+    return differ("S04", node, now, "'{}' {}: {}", name, what, both_lines(node, now));
+  }
+  compare_controls(node, now);
+  return compare_results(node, now);
+}
+
+std::optional<Difference> NodeProver::compare_results(NodeId node, NodeId now) {
+  const auto changed = [&](std::string_view what) {
+    return differ("S05", node, now, "{} of '{}' changed: {}", what, original_.name(node),
+                  both_lines(node, now));
+  };
+  const ScalarId scalar = original_.scalar_result(node);
+  const ScalarId scalar_now = rewritten_.scalar_result(now);
+  const auto results = original_.results(node);
+  const auto results_now = rewritten_.results(now);
+  if (scalar.valid() != scalar_now.valid() || results.size() != results_now.size()) {
+    return changed("the number or kind of results");
+  }
+  if (scalar.valid()) {
+    if (original_.dtype(scalar) != rewritten_.dtype(scalar_now)) return changed("the type");
+    scalar_origins_[scalar_now.index()] = scalar;
+  }
+  for (std::uint32_t i = 0; i < results.size(); ++i) {
+    const TensorId result = results[i];
+    const TensorId result_now = results_now[i];
+    holdings_[result_now.index()] = {result, SymbolId()};
+    if (original_.name(result) != rewritten_.name(result_now))
+      return changed("the name of a result");
+    if (!matching_.same_type(result, result_now)) return changed("the type of a result");
+    const StorageId storage_now = rewritten_.storage(result_now);
+    const TensorId root = original_.root(original_.storage(result));
+    const TensorId root_now = rewritten_.root(storage_now);
+    const bool begins = root == result;
+    if (begins != (root_now == result_now) || is(root_now) != root ||
+        original_.offset(result) != rewritten_.offset(result_now) ||
+        original_.version(result) != rewritten_.version(result_now)) {
+      return changed("the place of a result");
+    }
+    if (begins) {
+      extracts_[storage_now.index()] = {original_.storage(result), 0, 0,
+                                        std::numeric_limits<std::int64_t>::max()};
+    }
+  }
+  return {};
+}
+
+std::string_view NodeProver::what_changed(NodeId node, NodeId now) const {
+  if (original_.kind(node) != rewritten_.kind(now)) return "the kind";
+  if (original_.op(node) != rewritten_.op(now)) return "the operator";
+  if (original_.effect(node) != rewritten_.effect(now)) return "the effect";
+  if (original_.device(node) != rewritten_.device(now)) return "the device";
+  if (original_.takes(node) != rewritten_.takes(now)) return "the time";
+  if (original_.workspace(node) != rewritten_.workspace(now)) return "the workspace";
+  if (!same_attributes(node, now)) return "an attribute";
+  if (!same_values(original_.scalar_arguments(node), rewritten_.scalar_arguments(now))) {
+    return "a number among the arguments";
+  }
+  if (matching_.is_added(now)) return "";  // a clone may stand elsewhere, and says what it is
+  if (original_.scope(node) != matching_.origin(rewritten_.scope(now))) return "the scope";
+  const NodeId repeated = rewritten_.clone_of(now);
+  const NodeId repeats = repeated.valid() ? matching_.origin(repeated) : NodeId();
+  if (original_.clone_of(node) != repeats || repeated.valid() != repeats.valid()) {
+    return "the original";
+  }
+  return "";
+}
+
+bool NodeProver::same_attributes(NodeId node, NodeId now) const {
+  const auto before = original_.attributes(node);
+  const auto after = rewritten_.attributes(now);
+  return std::equal(before.begin(), before.end(), after.begin(), after.end(),
+                    [&](const Attribute& a, const Attribute& b) {
+                      return a.is_list == b.is_list &&
+                             original_.text(a.key) == rewritten_.text(b.key) &&
+                             same_values(original_.items(a), rewritten_.items(b));
+                    });
+}
+
+bool NodeProver::same_values(std::span<const Value> values, std::span<const Value> now) const {
+  return std::equal(values.begin(), values.end(), now.begin(), now.end(),
+                    [&](const Value& a, const Value& b) {
+                      if (a.index() != b.index()) return false;
+                      if (const auto* text = std::get_if<Text>(&a)) {
+                        return original_.text(text->id) == rewritten_.text(std::get<Text>(b).id);
+                      }
+                      if (const auto* blob = std::get_if<Blob>(&a)) {
+                        return original_.text(blob->id) == rewritten_.text(std::get<Blob>(b).id);
+                      }
+                      if (const auto* scalar = std::get_if<ScalarId>(&a)) {
+                        return *scalar == scalar_origins_[std::get<ScalarId>(b).index()];
+                      }
+                      return same_value(a, b);
+                    });
+}
+
+std::string NodeProver::compare_operands(NodeId node, NodeId now) {
+  const auto before = original_.operands(node);
+  const auto after = rewritten_.operands(now);
+  if (before.size() != after.size()) {
+    return fmt::format("has {} operand{} where the original has {}", after.size(),
+                       after.size() == 1 ? "" : "s", before.size());
+  }
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    std::string what = compare_operand(node, before[i], now, after[i]);
+    if (!what.empty()) return what;
+  }
+  return {};
+}
+
+std::string NodeProver::compare_operand(NodeId node, const Operand& operand, NodeId now,
+                                        const Operand& operand_now) {
+  const TensorId tensor = operand.tensor;
+  const TensorId tensor_now = operand_now.tensor;
+  if (operand.position != operand_now.position) return "has other operand lists";
+  if (tensor.valid() != tensor_now.valid()) {
+    return tensor.valid()
+               ? fmt::format("does not read %{} any more", original_.name(tensor))
+               : fmt::format("reads {}, and the original nothing there", described(tensor_now));
+  }
+  if (!tensor.valid()) return {};
+  const auto verb = [](Access access) { return access == Access::kRead ? "reads" : "updates"; };
+  const bool on_other_side =
+      original_.type(tensor).residence != rewritten_.type(tensor_now).residence;
+  const bool updates_a_copy =
+      operand.access == Access::kUpdate && matching_.is_added(rewritten_.producer(tensor_now));
+  const Holding& held = holding(tensor_now);
+  if (held.tensor != tensor || held.codec.valid() || operand.access != operand_now.access ||
+      on_other_side || updates_a_copy) {
+    return fmt::format("{} {} where the original {} %{}", verb(operand_now.access),
+                       described(tensor_now), verb(operand.access), original_.name(tensor));
+  }
+  const NodeId maker = rewritten_.producer(tensor_now);
+  if (!matching_.is_added(maker)) return {};
+  const ScopeId made_in = matching_.origin(rewritten_.scope(maker));
+  if (made_in != original_.scope(original_.producer(tensor)) &&
+      !runs_inside(original_, matching_.origin(rewritten_.scope(now)), made_in)) {
+    return fmt::format("reads {} from outside the branch in which that is made",
+                       described(tensor_now));
+  }
+  const TensorId root = rewritten_.root(rewritten_.storage(tensor_now));
+  if (matching_.is_added(rewritten_.producer(root)) && !matching_.is_added(now)) {
+    freed_readers_.push_back({node, tensor});
+  }
+  return {};
+}
+
+void NodeProver::compare_controls(NodeId node, NodeId now) {
+  const auto before = original_.controls(node);
+  const auto after = rewritten_.controls(now);
+  if (before.empty() && after.empty()) return;
+  for (const NodeId control : after) {
+    const NodeId origin = matching_.origin(control);
+    if (origin.valid()) last_waiter_[origin.index()] = now;
+  }
+  std::size_t kept = 0;
+  for (const NodeId control : before) {
+    if (last_waiter_[control.index()] == now) {
+      ++kept;
+    } else {
+      lost_controls_.push_back({control, node, now});
+    }
+  }
+  if (!matching_.is_added(now)) proof_.control_edges += after.size() - std::min(kept, after.size());
+}
+
+std::string NodeProver::described(TensorId tensor) const {
+  const std::string_view name = rewritten_.name(tensor);
+  const Holding& held = holding(tensor);
+  if (!matching_.is_added(rewritten_.producer(tensor)) || !held.tensor.valid()) {
+    return fmt::format("%{}", name);
+  }
+  const bool host = rewritten_.type(tensor).residence == Residence::kHost;
+  return fmt::format(
+      "%{} (holds %{}{}{})", name, original_.name(held.tensor),
+      held.codec.valid() ? fmt::format(" encoded by '{}'", rewritten_.text(held.codec)) : "",
+      host ? " on the host" : "");
+}
+
+std::string NodeProver::both_lines(NodeId node, NodeId now) const {
+  return fmt::format("{} became {}", quoted(original_, node), quoted(rewritten_, now));
+}
+
+}  // namespace ebb

@@ -1,0 +1,109 @@
+// Takes the lines of a rewritten graph one by one, says what their results hold, and where they
+// differ from the original's. Part of proof.h.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ebb/graph/graph.h"
+#include "ebb/rewrite/proof.h"
+#include "ebb/rewrite/proof_matching.h"
+
+namespace ebb {
+
+// A control edge of the original, first -> second, that has no copy at `waiter`: the counterpart of
+// `second`, or a clone of it.
+struct LostControl {
+  NodeId first;
+  NodeId second;
+  NodeId waiter;  // of the rewritten graph
+};
+
+// A node of the original that reads a copy now, and for which the update of the tensor that it read
+// need not wait any more.
+struct FreedReader {
+  NodeId reader;
+  TensorId tensor;
+};
+
+class NodeProver {
+ public:
+  // All of these must outlive this object. `proof` gets the counts of what was added.
+  NodeProver(Matching& matching, const ProofOptions& options, Proof& proof);
+
+  // In line order. What a line differs in, or nothing. Lines after a difference are not taken.
+  std::optional<Difference> take(NodeId node);
+
+  // The tensor of the original that this one is, not a copy of it; not valid for what was added.
+  [[nodiscard]] TensorId is(TensorId tensor) const;
+
+  [[nodiscard]] const std::vector<LostControl>& lost_controls() const { return lost_controls_; }
+  [[nodiscard]] const std::vector<FreedReader>& freed_readers() const { return freed_readers_; }
+
+ private:
+  // What a tensor of the rewritten graph holds.
+  struct Holding {
+    TensorId tensor;  // of the original
+    SymbolId codec;   // of the rewritten graph; not valid: as it is, not encoded
+  };
+  // Which bytes of a storage of the original a storage of the rewritten graph has.
+  struct Extract {
+    StorageId storage;
+    std::int64_t shift = 0;  // the first byte's place in the original
+    std::int64_t begin = 0;  // what is faithful there, by places in the original
+    std::int64_t end = 0;
+  };
+
+  std::optional<Difference> take_original(NodeId node, NodeId now);
+  std::optional<Difference> compare_results(NodeId node, NodeId now);
+  std::optional<Difference> take_clone(NodeId node, NodeId clone);
+  std::optional<Difference> take_clone_results(NodeId node, NodeId clone);
+  [[nodiscard]] Difference is_no_clone(NodeId node, NodeId clone, std::string_view why) const;
+  std::optional<Difference> take_copy(NodeId copy);
+  std::optional<Difference> take_codec(NodeId copy, TensorId source, Holding& held);
+  [[nodiscard]] std::string copy_defect(NodeId copy) const;
+  std::optional<Difference> check_scope(NodeId added, NodeId source) const;
+
+  // What changed apart from operands, results and control edges ("the attributes"); empty: nothing.
+  [[nodiscard]] std::string_view what_changed(NodeId node, NodeId now) const;
+  [[nodiscard]] bool same_attributes(NodeId node, NodeId now) const;
+  [[nodiscard]] bool same_values(std::span<const Value> values, std::span<const Value> now) const;
+  // How the operands of `now` differ from those of `node` ("reads %b where 'x' reads %a"); empty:
+  // they hold the same.
+  std::string compare_operands(NodeId node, NodeId now);
+  std::string compare_operand(NodeId node, const Operand& operand, NodeId now,
+                              const Operand& operand_now);
+  void compare_controls(NodeId node, NodeId now);
+
+  [[nodiscard]] const Holding& holding(TensorId tensor) const { return holdings_[tensor.index()]; }
+  [[nodiscard]] std::string described(TensorId tensor) const;
+  [[nodiscard]] Extract extract_of(TensorId of_original) const;
+  [[nodiscard]] bool lies_alike(TensorId of_original, TensorId of_clone) const;
+
+  template <class... Args>
+  Difference differ(std::string_view code, NodeId node, NodeId now,
+                    fmt::format_string<Args...> format, Args&&... args) const {
+    return {std::string(code), node, now, fmt::format(format, std::forward<Args>(args)...)};
+  }
+  [[nodiscard]] std::string both_lines(NodeId node, NodeId now) const;
+
+  Matching& matching_;
+  const Graph& original_;
+  const Graph& rewritten_;
+  const ProofOptions& options_;
+  Proof& proof_;
+  std::vector<Holding> holdings_;         // by tensor of the rewritten graph
+  std::vector<ScalarId> scalar_origins_;  // by scalar of the rewritten graph
+  std::vector<Extract> extracts_;         // by storage of the rewritten graph
+  std::vector<NodeId> last_waiter_;       // by node of the original: who waits for it, of late
+  std::vector<LostControl> lost_controls_;
+  std::vector<FreedReader> freed_readers_;
+};
+
+}  // namespace ebb

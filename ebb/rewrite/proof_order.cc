@@ -1,0 +1,122 @@
+#include "ebb/rewrite/proof_order.h"
+
+#include <ranges>
+
+#include "ebb/graph/dependence.h"
+#include "ebb/order/reachability.h"
+
+namespace ebb {
+namespace {
+
+// Where in the original's dependence order something happens that the world sees.
+class Seen {
+ public:
+  explicit Seen(const Graph& graph) : before_(graph.node_count()), after_(graph.node_count()) {
+    const Dependence dependence(graph);
+    for (const NodeId node : graph.order()) {
+      before_[node.index()] = graph.effect(node) != Effect::kPure;
+      for (const auto& edge : dependence.before(node)) {
+        if (before_[edge.node.index()]) before_[node.index()] = true;
+      }
+    }
+    for (const NodeId node : graph.order() | std::views::reverse) {
+      after_[node.index()] = graph.effect(node) != Effect::kPure;
+      for (const auto& edge : dependence.after(node)) {
+        if (after_[edge.node.index()]) after_[node.index()] = true;
+      }
+    }
+  }
+
+  // Whether letting `second` go before `first` could let one such thing overtake another.
+  [[nodiscard]] bool matters(NodeId first, NodeId second) const {
+    return before_[first.index()] && after_[second.index()];
+  }
+
+ private:
+  std::vector<bool> before_;  // this node, or one it waits for
+  std::vector<bool> after_;   // this node, or one that waits for it
+};
+
+// Built when first asked: most rewritings keep every edge.
+class Orders {
+ public:
+  explicit Orders(const Matching& matching) : matching_(matching) {}
+
+  bool waits(NodeId waiter, NodeId first) {
+    if (!reachability_) {
+      dependence_.emplace(matching_.rewritten());
+      reachability_.emplace(matching_.rewritten(), *dependence_);
+    }
+    return reachability_->reaches(first, waiter);
+  }
+
+  bool matters(NodeId first, NodeId second) {
+    if (!seen_) seen_.emplace(matching_.original());
+    return seen_->matters(first, second);
+  }
+
+ private:
+  const Matching& matching_;
+  std::optional<Dependence> dependence_;
+  std::optional<Reachability> reachability_;
+  std::optional<Seen> seen_;
+};
+
+}  // namespace
+
+std::optional<Difference> find_moved_effect(const Matching& matching) {
+  const Graph& original = matching.original();
+  const Graph& rewritten = matching.rewritten();
+  auto next = rewritten.order().begin();
+  for (const NodeId node : original.order()) {
+    if (original.effect(node) == Effect::kPure) continue;
+    while (rewritten.effect(*next) == Effect::kPure) ++next;
+    const NodeId now = *next++;
+    if (now == matching.counterpart(node)) continue;
+    return Difference{"S09", node, now,
+                      fmt::format("'{}' stands before '{}', which stands first in the original; "
+                                  "operations that are random or have effects keep their order: "
+                                  "{} and {}",
+                                  rewritten.name(now), original.name(node), quoted(rewritten, now),
+                                  quoted(original, node))};
+  }
+  return {};
+}
+
+std::optional<Difference> find_lost_order(const Matching& matching, const NodeProver& nodes) {
+  const Graph& original = matching.original();
+  const Graph& rewritten = matching.rewritten();
+  Orders orders(matching);
+  for (const auto& [first, second, waiter] : nodes.lost_controls()) {
+    const bool is_clone = matching.is_added(waiter);
+    if (is_clone && !orders.matters(first, second)) continue;
+    if (orders.waits(waiter, matching.counterpart(first))) continue;
+    return Difference{"S10", second, waiter,
+                      fmt::format("'{}' does not wait for '{}', {}: {} and {}",
+                                  rewritten.name(waiter), original.name(first),
+                                  is_clone ? "as the operation does that it repeats"
+                                           : "as it does in the original",
+                                  quoted(original, second), quoted(rewritten, waiter))};
+  }
+  if (nodes.freed_readers().empty()) return {};
+  const Updates updates(original);
+  for (const auto& [reader, tensor] : nodes.freed_readers()) {
+    const StorageId storage = original.storage(tensor);
+    if (!updates.is_updated(storage)) continue;
+    const NodeId updater = updates.updater(storage, original.version(tensor));
+    if (!updater.valid() || updater == reader || !orders.matters(reader, updater)) continue;
+    const NodeId reader_now = matching.counterpart(reader);
+    const NodeId updater_now = matching.counterpart(updater);
+    if (orders.waits(updater_now, reader_now)) continue;
+    return Difference{
+        "S10", reader, reader_now,
+        fmt::format("'{}' does not wait for '{}', which reads a copy of %{} now, and "
+                    "effects that the original orders could overtake each other; add "
+                    "a control edge: {} and {}",
+                    rewritten.name(updater_now), rewritten.name(reader_now), original.name(tensor),
+                    quoted(rewritten, updater_now), quoted(rewritten, reader_now))};
+  }
+  return {};
+}
+
+}  // namespace ebb

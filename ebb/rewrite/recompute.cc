@@ -1,0 +1,135 @@
+#include "ebb/rewrite/recompute.h"
+
+#include <algorithm>
+#include <array>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ebb/graph/ebb_ops.h"
+#include "ebb/rewrite/readers.h"
+#include "ebb/rewrite/rewriter.h"
+
+namespace ebb {
+namespace {
+
+bool is_copy(const Graph& graph, NodeId node) {
+  constexpr std::array kCopies = {kSwapOut, kSwapIn, kEncode, kDecode, kSnapshot};
+  return std::find(kCopies.begin(), kCopies.end(), graph.op(node)) != kCopies.end();
+}
+
+Objection objection_to_maker(const Rewriter& rewriter, TensorId source) {
+  const Graph& graph = rewriter.graph();
+  const NodeId maker = graph.producer(source);
+  if (!graph.is_op(maker)) return "it is given from outside, not computed";
+  if (is_copy(graph, maker)) {
+    return fmt::format("'{}' copies it and computes nothing", graph.name(maker));
+  }
+  if (const NodeId original = graph.clone_of(maker); original.valid()) {
+    return fmt::format(
+        "'{}' computes '{}' again already; give its readers a group of their own there",
+        graph.name(maker), graph.name(original));
+  }
+  if (graph.updates_something(maker)) {
+    return fmt::format("'{}' updates an operand, which happens once", graph.name(maker));
+  }
+  const auto results = graph.results(maker);
+  const auto view = std::find_if(results.begin(), results.end(), [&](TensorId result) {
+    return graph.root(graph.storage(result)) != result;
+  });
+  if (view != results.end()) {
+    return fmt::format("'{}' also makes the view %{}", graph.name(maker), graph.name(*view));
+  }
+  return objection_to_clone(rewriter, maker);
+}
+
+// Whether the operand is overwritten above the first reader, so that a clone there needs a copy.
+bool needs_snapshot(const Rewriter& rewriter, TensorId operand, NodeId first_reader) {
+  const NodeId updater = rewriter.updater(operand);
+  return updater.valid() && rewriter.lines().is_before(updater, first_reader);
+}
+
+Objection objection_to_operands(const Rewriter& rewriter, NodeId maker, NodeId first_reader) {
+  const Graph& graph = rewriter.graph();
+  for (const Operand& operand : graph.operands(maker)) {
+    if (!operand.tensor.valid() || !needs_snapshot(rewriter, operand.tensor, first_reader)) {
+      continue;
+    }
+    const DType dtype = graph.type(operand.tensor).dtype;
+    if (element_size(dtype) != 0) continue;
+    return fmt::format(
+        "'{}' updates %{} before, of which no copy can be taken: {} has no fixed size",
+        graph.name(rewriter.updater(operand.tensor)), graph.name(operand.tensor), name(dtype));
+  }
+  return std::nullopt;
+}
+
+TensorId find_or_make_snapshot(Rewriter& rewriter, TensorId tensor) {
+  if (const TensorId known = rewriter.find_copy(tensor, kSnapshot); known.valid()) return known;
+  const Graph& graph = rewriter.graph();
+  const NodeId updater = rewriter.updater(tensor);
+  const Operand operand{.tensor = tensor};
+  const NodeId node =
+      rewriter.add_op(kSnapshot, {&operand, 1}, Rewriter::Place::right_above(updater));
+  rewriter.set_place_of_execution(node, graph.producer(tensor),
+                                  graph.scope(graph.producer(tensor)));
+  const TensorId copy = rewriter.add_result(node, tensor, ".kept", graph.type(tensor));
+  // The update waited for the maker of the tensor already.
+  rewriter.note_wait(updater, node, false);
+  rewriter.note_copy(tensor, kSnapshot, copy);
+  return copy;
+}
+
+void compute_again(Rewriter& rewriter, TensorId source, const ReaderGroup& group) {
+  const Graph& graph = rewriter.graph();
+  const NodeId maker = graph.producer(source);
+  const NodeId first = first_reader(rewriter, group);
+  std::vector<Operand> operands(graph.operands(maker).begin(), graph.operands(maker).end());
+  std::vector<NodeId> updaters;  // they wait for the clone to have read
+  for (Operand& operand : operands) {
+    if (!operand.tensor.valid()) continue;
+    if (needs_snapshot(rewriter, operand.tensor, first)) {
+      operand.tensor = find_or_make_snapshot(rewriter, operand.tensor);
+    } else if (const NodeId updater = rewriter.updater(operand.tensor); updater.valid()) {
+      updaters.push_back(updater);
+    }
+  }
+  const NodeId clone = rewriter.add_clone(maker, operands, Rewriter::Place::right_above(first));
+  rewriter.set_scope(clone, scope_of_copy(rewriter, source, group));
+  rewriter.add_control(clone, group.trigger);
+  for (const NodeId updater : updaters) {
+    rewriter.note_wait(updater, clone,
+                       updater != group.trigger && !rewriter.waits(updater, group.trigger));
+  }
+  TensorId again;
+  for (const TensorId result : graph.results(maker)) {
+    const TensorId made = rewriter.add_result(clone, result, ".again", graph.type(result));
+    if (result == source) again = made;
+  }
+  move_readers(rewriter, source, again, group, ".again");
+}
+
+}  // namespace
+
+Status Recompute::check(const Rewriter& rewriter, const RecomputeDecision& decision) {
+  const auto refuse = [&](const std::string& reason) {
+    return fail(refused(rewriter, kName, decision.tensor, reason));
+  };
+  const auto source = find_source(rewriter, decision.tensor);
+  if (!source) return refuse(source.error());
+  if (const auto why = objection_to_maker(rewriter, *source)) return refuse(*why);
+  if (const auto why = find_objection(rewriter, *source, decision.groups)) return refuse(*why);
+  const NodeId maker = rewriter.graph().producer(*source);
+  for (const ReaderGroup& group : decision.groups) {
+    const NodeId first = first_reader(rewriter, group);
+    if (const auto why = objection_to_operands(rewriter, maker, first)) return refuse(*why);
+  }
+  return {};
+}
+
+void Recompute::apply(Rewriter& rewriter, const RecomputeDecision& decision) {
+  const TensorId source = *find_source(rewriter, decision.tensor);
+  for (const ReaderGroup& group : decision.groups) compute_again(rewriter, source, group);
+}
+
+}  // namespace ebb

@@ -1,0 +1,207 @@
+#include "ebb/rewrite/rewriter.h"
+
+#include <algorithm>
+
+#include "ebb/base/check.h"
+#include "ebb/graph/ebb_ops.h"
+#include "ebb/graph/graph_check.h"
+#include "ebb/graph/verify.h"
+#include "ebb/rewrite/codec.h"
+#include "ebb/rewrite/delay.h"
+#include "ebb/rewrite/recompute.h"
+#include "ebb/rewrite/swap.h"
+
+namespace ebb {
+namespace {
+
+#ifdef NDEBUG
+constexpr bool kHasAssertions = false;
+#else
+constexpr bool kHasAssertions = true;
+#endif
+
+// The rule of each kind of decision.
+struct RuleOf {
+  static Swap of(const SwapDecision&) { return {}; }
+  static Recompute of(const RecomputeDecision&) { return {}; }
+  static Delay of(const DelayDecision&) { return {}; }
+};
+
+}  // namespace
+
+Rewriter::Rewriter(Graph& graph, const RewriterOptions& options)
+    : graph_(graph),
+      edit_(graph),
+      verify_each_(options.verify_each.value_or(kHasAssertions)),
+      lines_(graph.order()),
+      updates_(graph),
+      precedence_(graph, lines_) {
+  find_copies();
+}
+
+Status Rewriter::check(const Decision& decision) const {
+  return std::visit(
+      [&](const auto& each) { return decltype(RuleOf::of(each))::check(*this, each); }, decision);
+}
+
+Status Rewriter::apply(const Decision& decision) {
+  if (Status applies = check(decision); !applies) return applies;
+  const auto first = static_cast<std::uint32_t>(graph_.node_count());
+  journal_.push_back({.decision = decision, .added = {}});
+  std::visit([&](const auto& each) { decltype(RuleOf::of(each))::apply(*this, each); }, decision);
+  journal_.back().added = {first, static_cast<std::uint32_t>(graph_.node_count()) - first};
+  if (verify_each_) settle();
+  return {};
+}
+
+void Rewriter::settle() {
+  edit_.set_order(lines_.lines());
+  verify_now();
+}
+
+void Rewriter::verify_now() const {
+  const auto found = find_violations(graph_, 1);
+  if (found.empty()) return;
+  // The rule that added the node, or the last one when it ran right before.
+  const auto added_it = [&](const JournalEntry& entry) {
+    return !entry.added.empty() && found[0].node.valid() && entry.added[0] <= found[0].node &&
+           found[0].node < *entry.added.end();
+  };
+  auto entry = std::find_if(journal_.begin(), journal_.end(), added_it);
+  if (entry == journal_.end() && verify_each_ && !journal_.empty()) {
+    entry = journal_.end() - 1;
+  }
+  const std::string who = entry == journal_.end()
+                              ? fmt::format("one of {} rules", journal_.size())
+                              : fmt::format("the rule '{}'", to_text(graph_, entry->decision));
+  EBB_CHECK_ON(graph_, false, "{} broke {}: {}", who, found[0].code, found[0].message);
+}
+
+NodeId Rewriter::version_maker(TensorId tensor) const {
+  const StorageId storage = graph_.storage(tensor);
+  const std::uint32_t version = graph_.version(tensor);
+  return version == 0 ? graph_.producer(graph_.root(storage))
+                      : updates_.updater(storage, version - 1);
+}
+
+TensorId Rewriter::find_copy(TensorId source, std::string_view way) const {
+  const auto found = copies_.find(source);
+  if (found == copies_.end()) return {};
+  for (const Copy& copy : found->second) {
+    if (copy.way == way) return copy.tensor;
+  }
+  return {};
+}
+
+void Rewriter::note_copy(TensorId source, std::string_view way, TensorId copy) {
+  copies_[source].push_back({std::string(way), copy});
+}
+
+// Swap-outs that are there already serve new swap-ins, if they wait for nobody but the maker of
+// what they copy, and nobody touches the copy.
+void Rewriter::find_copies() {
+  const auto serves = [&](NodeId node) {
+    return graph_.controls(node).empty() && !updater(graph_.results(node)[0]).valid();
+  };
+  for (const NodeId node : graph_.order()) {
+    if (graph_.op(node) != kSwapOut || !serves(node)) continue;
+    TensorId source = graph_.operands(node)[0].tensor;
+    std::string way(kSwapOut);
+    if (const NodeId encoder = graph_.producer(source); graph_.op(encoder) == kEncode) {
+      const std::string_view codec = codec_of(graph_, encoder);
+      if (codec.empty() || !serves(encoder)) continue;
+      source = graph_.operands(encoder)[0].tensor;
+      way += fmt::format(" {}", codec);
+    }
+    const bool same_scope = graph_.scope(node) == graph_.scope(graph_.producer(source));
+    if (same_scope && !find_copy(source, way).valid()) {
+      note_copy(source, way, graph_.results(node)[0]);
+    }
+  }
+}
+
+NodeId Rewriter::add_op(std::string_view op, std::span<const Operand> operands,
+                        const Place& place) {
+  const NodeId node = edit_.add_node(NodeKind::kOp, op);
+  edit_.set_operands(node, operands);
+  switch (place.kind) {
+    case Place::Kind::kBelow:
+      lines_.hang(place.anchor, node, place.limit);
+      break;
+    case Place::Kind::kRightBelow:
+      lines_.hang_first(place.anchor, node);
+      break;
+    case Place::Kind::kRightAbove:
+      lines_.insert_before(place.anchor, node);
+      break;
+  }
+  return node;
+}
+
+NodeId Rewriter::add_clone(NodeId original, std::span<const Operand> operands, const Place& place) {
+  // Copies, because all of these lie in pools that grow.
+  const std::string op(graph_.op(original));
+  const NodeId node = add_op(op, operands, place);
+  const auto attributes = graph_.attributes(original);
+  for (const Attribute& each : std::vector(attributes.begin(), attributes.end())) {
+    const auto items = graph_.items(each);
+    edit_.add_attribute(node, each.key, each.is_list, std::vector(items.begin(), items.end()));
+  }
+  const auto arguments = graph_.scalar_arguments(original);
+  edit_.set_scalar_arguments(node, std::vector(arguments.begin(), arguments.end()));
+  const auto controls = graph_.controls(original);
+  edit_.set_controls(node, std::vector(controls.begin(), controls.end()));
+  if (const auto takes = graph_.takes(original)) edit_.set_takes(node, *takes);
+  edit_.set_workspace(node, graph_.workspace(original));
+  set_place_of_execution(node, original, graph_.scope(original));
+  const NodeId root = graph_.clone_of(original);
+  edit_.set_clone_of(node, root.valid() ? root : original);
+  return node;
+}
+
+TensorId Rewriter::add_result(NodeId node, TensorId named_after, std::string_view suffix,
+                              const TensorType& type) {
+  const TypeId id = edit_.intern(TensorType(type));
+  return edit_.add_result(node, unused_name(named_after, suffix), id);
+}
+
+TensorId Rewriter::add_shared_result(NodeId node, TensorId named_after, std::string_view suffix,
+                                     TensorId shares, Bytes offset) {
+  return edit_.add_shared_result(node, unused_name(named_after, suffix),
+                                 graph_.type_id(named_after), shares, offset);
+}
+
+void Rewriter::add_attribute(NodeId node, std::string_view key, std::string_view text) {
+  const Value value = Text{edit_.intern(text)};
+  edit_.add_attribute(node, edit_.intern(key), false, {&value, 1});
+}
+
+void Rewriter::add_control(NodeId node, NodeId control) {
+  const auto controls = graph_.controls(node);
+  if (std::find(controls.begin(), controls.end(), control) != controls.end()) return;
+  edit_.add_control(node, control);
+}
+
+void Rewriter::set_place_of_execution(NodeId node, NodeId as, ScopeId scope) {
+  const std::string device(graph_.device(as));
+  edit_.set_device(node, device);
+  edit_.set_scope(node, scope);
+}
+
+void Rewriter::move_edge(NodeId reader, std::size_t operand, TensorId to) {
+  edit_.set_operand(reader, operand, to);
+  ++journal_.back().edges_moved;
+}
+
+SymbolId Rewriter::unused_name(TensorId named_after, std::string_view suffix) {
+  const std::string stem = fmt::format("{}{}", graph_.name(named_after), suffix);
+  const SymbolId plain = edit_.intern(stem);
+  if (!edit_.is_taken(plain)) return plain;
+  std::uint32_t& number = last_number_.try_emplace(plain, 1).first->second;
+  while (true) {
+    const SymbolId numbered = edit_.intern(fmt::format("{}.{}", stem, ++number));
+    if (!edit_.is_taken(numbered)) return numbered;
+  }
+}
+
+}  // namespace ebb

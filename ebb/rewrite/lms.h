@@ -71,6 +71,7 @@ enum class LmsRefusal : std::uint8_t {
   kOtherDevice,     // producer and reader are on different devices
   kOtherScope,      // producer and reader are not in the same loop body or branch
   kAlreadySwapped,  // the graph has a swap-out of it
+  kByRule,          // the driver chose it and the swap rule said no
 };
 // "no operation stands between its swap-out and the reader".
 std::string_view describe(LmsRefusal refusal);
@@ -79,9 +80,13 @@ struct LmsRefused {
   TensorId tensor;
   NodeId consumer;
   LmsRefusal reason = LmsRefusal::kNoTrigger;
+  std::string rule_says = {};  // for kByRule // NOLINT(readability-redundant-member-init)
 
   friend bool operator==(const LmsRefused&, const LmsRefused&) = default;
 };
+
+// Why this one was, in words: as describe() says, or as the rule said.
+std::string_view reason_of(const LmsRefused& refused);
 
 struct LmsPlan {
   std::vector<SwapDecision> swaps;  // in the order of the walk; one swap-out each
@@ -96,8 +101,5 @@ struct LmsPlan {
 // Of a graph that the verifier accepts. Errors (kUsage) are about the options: names that the graph
 // does not have, numbers out of range.
 [[nodiscard]] Result<LmsPlan> choose_swaps(const Graph& graph, const LmsOptions& options);
-
-// For people: what is swapped, the peak without it, and what was left alone for which reason.
-std::string lms_summary(const Graph& graph, const LmsPlan& plan);
 
 }  // namespace ebb

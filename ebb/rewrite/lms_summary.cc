@@ -3,8 +3,7 @@
 #include <fmt/format.h>
 
 #include "ebb/graph/text_names.h"
-#include "ebb/order/liveness.h"
-#include "ebb/rewrite/lms.h"
+#include "ebb/rewrite/lms_rewrite.h"
 
 namespace ebb {
 namespace {
@@ -12,7 +11,7 @@ namespace {
 constexpr std::array kRefusals = {
     LmsRefusal::kTooClose,       LmsRefusal::kNoTrigger,   LmsRefusal::kUpdated,
     LmsRefusal::kFixedView,      LmsRefusal::kOtherDevice, LmsRefusal::kOtherScope,
-    LmsRefusal::kAlreadySwapped,
+    LmsRefusal::kAlreadySwapped, LmsRefusal::kByRule,
 };
 
 std::string counted(std::size_t count, std::string_view what) {
@@ -33,11 +32,15 @@ std::string swaps_text(const LmsPlan& plan) {
                      to_human(plan.bytes), unknown, counted(plan.swap_ins, "swap-in"), plain);
 }
 
-std::string peak_text(const Graph& graph) {
-  if (graph.order().empty()) return {};
-  const MemoryCurve curve = memory_curve(graph, find_lives(graph));
-  return fmt::format("Peak before: {}, at '{}'\n", to_human(curve.peak),
-                     spelled(graph.name(graph.order()[curve.peak_position])));
+std::string peak_text(const Graph& original, const LmsRewritten& rewritten) {
+  const auto text = [](const Graph& graph, const Peak& peak) {
+    return fmt::format("{} at '{}'", to_human(peak.bytes), spelled(graph.name(peak.node)));
+  };
+  if (!rewritten.before.node.valid()) return {};
+  std::string out = fmt::format("Peak before: {}", text(original, rewritten.before));
+  if (rewritten.plan.swaps.empty()) return out + "\n";
+  return out + fmt::format("; after: {}; on the host: {}\n", text(rewritten.graph, rewritten.after),
+                           to_human(rewritten.after.host));
 }
 
 // With the first edge of each reason, so that there is something to look at.
@@ -53,7 +56,7 @@ std::string refused_text(const Graph& graph, const LmsPlan& plan) {
   for (const LmsRefusal refusal : kRefusals) {
     const auto i = static_cast<std::size_t>(refusal);
     if (counts[i] == 0) continue;
-    out += fmt::format("{:>8}  {}; first: %{} for '{}'\n", counts[i], describe(refusal),
+    out += fmt::format("{:>8}  {}; first: %{} for '{}'\n", counts[i], reason_of(*firsts[i]),
                        spelled(graph.name(firsts[i]->tensor)),
                        spelled(graph.name(firsts[i]->consumer)));
   }
@@ -78,11 +81,18 @@ std::string_view describe(LmsRefusal refusal) {
       return "producer and reader are in different loops or branches";
     case LmsRefusal::kAlreadySwapped:
       return "it is swapped already";
+    case LmsRefusal::kByRule:
+      return "the swap rule does not apply";
   }
   return "";
 }
 
-std::string lms_summary(const Graph& graph, const LmsPlan& plan) {
+std::string_view reason_of(const LmsRefused& refused) {
+  return refused.reason == LmsRefusal::kByRule ? refused.rule_says : describe(refused.reason);
+}
+
+std::string lms_summary(const Graph& original, const LmsRewritten& rewritten) {
+  const LmsPlan& plan = rewritten.plan;
   std::string out = swaps_text(plan);
   if (plan.backward_operations == 0) {
     out +=
@@ -91,8 +101,8 @@ std::string lms_summary(const Graph& graph, const LmsPlan& plan) {
   } else {
     out += fmt::format("Backward phase: {}\n", counted(plan.backward_operations, "operation"));
   }
-  out += peak_text(graph);
-  out += refused_text(graph, plan);
+  out += peak_text(original, rewritten);
+  out += refused_text(original, plan);
   return out;
 }
 

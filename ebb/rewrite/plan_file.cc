@@ -126,12 +126,13 @@ class HeadReader {
 
 std::uint64_t fingerprint(const Graph& graph) { return hash_bytes(print(graph)); }
 
-PlanFile plan_of(const Graph& original, const Rewriter& rewriter) {
+PlanFile plan_of(const Graph& original, const Graph& rewritten,
+                 std::span<const JournalEntry> journal) {
   PlanFile plan;
   plan.fingerprint = fingerprint(original);
-  for (const JournalEntry& entry : rewriter.journal()) {
+  for (const JournalEntry& entry : journal) {
     // Names never change, so each decision reads as it did when it was applied.
-    plan.decisions.push_back({.text = to_text(rewriter.graph(), entry.decision), .number = 0});
+    plan.decisions.push_back({.text = to_text(rewritten, entry.decision), .number = 0});
   }
   return plan;
 }
@@ -162,27 +163,29 @@ Result<PlanFile> parse_plan(std::string_view text) {
   return plan;
 }
 
-Result<Graph> apply_plan(const Graph& graph, const PlanFile& plan, const RewriterOptions& options) {
+Result<Applied> apply_plan(const Graph& graph, const PlanFile& plan,
+                           const RewriterOptions& options) {
   if (const std::uint64_t found = fingerprint(graph); found != plan.fingerprint) {
     return fail(ErrorKind::kBadInput,
                 fmt::format("the plan was made for another graph ({:016x}, and this one is "
                             "{:016x}); make a plan for this graph",
                             plan.fingerprint, found));
   }
-  Graph rewritten = graph;
-  Rewriter rewriter(rewritten, options);
+  Applied applied{.graph = graph, .decisions = plan.decisions.size(), .proof = {}};
+  Rewriter rewriter(applied.graph, options);
   for (const PlanFile::Line& line : plan.decisions) {
     const auto at_line = [&](Error error) {
       error.kind = ErrorKind::kBadInput;
       error.place.line = line.number;
       return error;
     };
-    const auto decision = parse_decision(rewritten, line.text);
+    const auto decision = parse_decision(applied.graph, line.text);
     if (!decision) return fail(at_line(decision.error()));
     if (Status done = rewriter.apply(*decision); !done) return fail(at_line(done.error()));
   }
   rewriter.settle();
-  return rewritten;
+  applied.proof = prove_rewrite(graph, applied.graph);
+  return applied;
 }
 
 }  // namespace ebb

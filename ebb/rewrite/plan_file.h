@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,7 @@
 #include "ebb/base/units.h"
 #include "ebb/graph/graph.h"
 #include "ebb/rewrite/decision.h"
+#include "ebb/rewrite/proof.h"
 #include "ebb/rewrite/rewriter.h"
 
 namespace ebb {
@@ -42,15 +44,23 @@ struct PlanFile {
 // A number that changes when the text of the graph does.
 std::uint64_t fingerprint(const Graph& graph);
 
-// The plan that made the graph what the rewriter left: its journal. `original` is the graph before.
-PlanFile plan_of(const Graph& original, const Rewriter& rewriter);
+// The plan that made one graph the other: the journal of the rewriter who did.
+PlanFile plan_of(const Graph& original, const Graph& rewritten,
+                 std::span<const JournalEntry> journal);
 
 std::string to_text(const PlanFile& plan);
 [[nodiscard]] Result<PlanFile> parse_plan(std::string_view text);
 
-// The graph after all decisions, verified; or the first decision that does not apply, its line in
-// the file, and why. A plan for another graph is refused.
-[[nodiscard]] Result<Graph> apply_plan(const Graph& graph, const PlanFile& plan,
-                                       const RewriterOptions& options = {});
+struct Applied {
+  Graph graph;
+  std::size_t decisions = 0;
+  Proof proof;
+};
+
+// The graph after all decisions, verified and proved to be the same computation; or the first
+// decision that does not apply, its line in the file, and why. A plan for another graph is refused.
+// What cannot be proved is our own bug, an InternalError.
+[[nodiscard]] Result<Applied> apply_plan(const Graph& graph, const PlanFile& plan,
+                                         const RewriterOptions& options = {});
 
 }  // namespace ebb

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ebb/graph/graph_check.h"
 #include "ebb/graph/verify.h"
 #include "ebb/rewrite/proof_matching.h"
 #include "ebb/rewrite/proof_nodes.h"
@@ -88,6 +89,14 @@ Result<Proof> prove_same(const Graph& original, const Graph& rewritten,
                     .code = std::move(proof.error().code),
                     .message = std::move(proof.error().message),
                     .place = {}});
+}
+
+Proof prove_rewrite(const Graph& original, const Graph& rewritten) {
+  const auto proof = prove_same(original, rewritten,
+                                {.lossless_codecs = {}, .allow_lossy = true, .is_verified = true});
+  EBB_CHECK_ON(rewritten, proof.has_value(), "the rewritten graph is not the original: {}",
+               proof.error().message);
+  return *proof;
 }
 
 std::string to_text(const Proof& proof) {

@@ -69,6 +69,10 @@ struct Difference {
 [[nodiscard]] Result<Proof> prove_same(const Graph& original, const Graph& rewritten,
                                        const ProofOptions& options = {});
 
+// The same for a rewrite of our own that the verifier has passed, lossy codecs included: that it
+// cannot be proved is our bug, an InternalError.
+Proof prove_rewrite(const Graph& original, const Graph& rewritten);
+
 // "5 nodes compute the same; added: 1 swap-out, 2 swap-ins, 3 control edges".
 std::string to_text(const Proof& proof);
 

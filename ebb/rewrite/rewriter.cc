@@ -32,7 +32,8 @@ struct RuleOf {
 Rewriter::Rewriter(Graph& graph, const RewriterOptions& options)
     : graph_(graph),
       edit_(graph),
-      verify_each_(options.verify_each.value_or(kHasAssertions)),
+      verify_each_(options.verify_each.value_or(kHasAssertions) || options.after_each != nullptr),
+      after_each_(options.after_each),
       lines_(graph.order()),
       updates_(graph),
       precedence_(graph, lines_) {
@@ -51,6 +52,7 @@ Status Rewriter::apply(const Decision& decision) {
   std::visit([&](const auto& each) { decltype(RuleOf::of(each))::apply(*this, each); }, decision);
   journal_.back().added = {first, static_cast<std::uint32_t>(graph_.node_count()) - first};
   if (verify_each_) settle();
+  if (after_each_) after_each_(graph_, decision);
   return {};
 }
 

@@ -16,6 +16,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
@@ -36,6 +37,8 @@ namespace ebb {
 struct RewriterOptions {
   // Verify after every rule, O(graph) each. Not given: where the library was built with assertions.
   std::optional<bool> verify_each = std::nullopt;
+  // Told after every rule, when the graph is settled and verified.
+  std::function<void(const Graph&, const Decision&)> after_each = nullptr;
 };
 
 // What one rule did.
@@ -129,6 +132,7 @@ class Rewriter {
   Graph& graph_;
   GraphEdit edit_;
   bool verify_each_;
+  std::function<void(const Graph&, const Decision&)> after_each_;
   LineOrder lines_;
   Updates updates_;
   mutable Precedence precedence_;  // questions use its scratch memory

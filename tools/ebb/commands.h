@@ -22,6 +22,8 @@ struct Command {
 Command add_show(CLI::App& app);
 Command add_verify(CLI::App& app);
 Command add_convert(CLI::App& app);
+Command add_rewrite(CLI::App& app);
+Command add_apply(CLI::App& app);
 
 // `run` is another program, which this one becomes. Puts its name among the commands.
 void list_run(CLI::App& app);

@@ -1,0 +1,95 @@
+#include "lms_options.h"
+
+#include <string>
+#include <vector>
+
+namespace ebb::tool {
+namespace {
+
+constexpr const char* kPaper = "The paper's parameters";
+constexpr const char* kMore = "And more";
+
+void add_list(CLI::App& command, const char* name, std::vector<std::string>& list,
+              const char* what) {
+  command.add_option(name, list, what)->delimiter(',')->group(kPaper);
+}
+
+// A size as people write it, "4MiB".
+void add_size(CLI::App& command, const char* name, Bytes& size, const char* what) {
+  const auto take = [&size](const std::string& text) {
+    const auto parsed = parse_bytes(text);
+    if (!parsed) throw CLI::ValidationError(parsed.error().message);
+    size = *parsed;
+  };
+  command.add_option_function<std::string>(name, take, what)->type_name("SIZE")->group(kMore);
+}
+
+}  // namespace
+
+void add_lms_options(CLI::App& command, LmsOptions& options) {
+  add_list(command, "--optimizer-scopes", options.optimizer_scopes,
+           "Where the backward phase is; else where 'gradients' or 'gradient_tape' is in the path");
+  command
+      .add_option("--starting-scope", options.starting_scope,
+                  "Walk from the operations in this scope; else from the inputs")
+      ->group(kPaper);
+  add_list(command, "--starting-op-names", options.starting_op_names,
+           "Walk from these operations (together with the starting scope)");
+  add_list(command, "--excl-scopes", options.excl_scopes,
+           "Do not swap what operations in these scopes make");
+  add_list(command, "--incl-scopes", options.incl_scopes,
+           "Swap only what operations in these scopes make");
+  add_list(command, "--excl-types", options.excl_types,
+           "Do not swap what operators of these types make: Relu, aten::relu");
+  add_list(command, "--incl-types", options.incl_types,
+           "Swap only what operators of these types make");
+  command
+      .add_option("--n-tensors", options.n_tensors, "How many tensors to swap; -1: all, 0: none")
+      ->capture_default_str()
+      ->group(kPaper);
+  command
+      .add_option("--lb", options.lb,
+                  "Bring tensors back at least so many levels before they are read")
+      ->capture_default_str()
+      ->group(kPaper);
+  command.add_option("--ub", options.ub, "And at most so many")
+      ->capture_default_str()
+      ->group(kPaper);
+  command
+      .add_option("--ctrld-strategy", options.ctrld_strategy,
+                  "How a trigger for bringing back is found: chain_rule or direct_order")
+      ->capture_default_str()
+      ->group(kPaper);
+  command
+      .add_flag("--fuse-swapins", options.fuse_swapins,
+                "Bring a tensor back once for readers that are close to each other")
+      ->group(kPaper);
+  command
+      .add_flag("--swap-branches", options.swap_branches,
+                "Also swap between forward operations that are far apart")
+      ->group(kPaper);
+  command
+      .add_option("--branch-threshold", options.branch_threshold,
+                  "Far apart: by more than so many levels")
+      ->capture_default_str()
+      ->group(kPaper);
+
+  command
+      .add_option("--fuse-distance", options.fuse_distance,
+                  "Close to each other: within so many levels of the first")
+      ->capture_default_str()
+      ->group(kMore);
+  auto* whole = command
+                    .add_flag("--whole-graph", options.whole_graph,
+                              "Swap along every edge that spans --alpha levels or more")
+                    ->group(kMore);
+  command.add_option("--alpha", options.alpha, "For --whole-graph: so many levels")
+      ->capture_default_str()
+      ->needs(whole)
+      ->group(kMore);
+  command.add_option("--codec", options.codec, "Encode tensors that this codec takes: bits, bf16")
+      ->group(kMore);
+  add_size(command, "--min-bytes", options.min_bytes, "Leave smaller tensors alone, as 4MiB");
+}
+
+}  // namespace ebb::tool

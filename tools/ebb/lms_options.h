@@ -1,0 +1,14 @@
+// The parameters of the paper's driver as options of a command.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+#include "ebb/rewrite/lms.h"
+
+namespace ebb::tool {
+
+// Lists are given with commas, or by giving the option again. Whether the values make sense is the
+// driver's to say, who knows the graph.
+void add_lms_options(CLI::App& command, LmsOptions& options);
+
+}  // namespace ebb::tool

@@ -1,0 +1,101 @@
+#include <chrono>
+#include <memory>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "commands.h"
+#include "ebb/base/file.h"
+#include "ebb/graph/print.h"
+#include "ebb/rewrite/lms_rewrite.h"
+#include "ebb/rewrite/plan_file.h"
+#include "input.h"
+#include "lms_options.h"
+#include "progress.h"
+#include "rewritten_output.h"
+
+namespace ebb::tool {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct RewriteOptions {
+  RewrittenOutput output;
+  std::string input;
+  std::string plan;  // where to write the decisions; empty: nowhere
+  LmsOptions lms;
+  bool json = false;
+};
+
+std::string json_text(const Graph& original, const LmsRewritten& done, double seconds) {
+  Json refused = Json::array();
+  for (const LmsRefused& each : done.plan.refused) {
+    refused.push_back(Json{{"tensor", original.name(each.tensor)},
+                           {"consumer", original.name(each.consumer)},
+                           {"reason", reason_of(each)}});
+  }
+  const Json out{{"nodes_before", original.node_count()},
+                 {"nodes_after", done.graph.node_count()},
+                 {"tensors_swapped", done.plan.swaps.size()},
+                 {"swap_outs", done.proof.swap_outs},
+                 {"swap_ins", done.plan.swap_ins},
+                 {"bytes_swapped", done.plan.bytes.count},
+                 {"peak_bytes_before", done.before.bytes.count},
+                 {"peak_bytes_after", done.after.bytes.count},
+                 {"host_peak_bytes", done.after.host.count},
+                 {"backward_operations", done.plan.backward_operations},
+                 {"refused", std::move(refused)},
+                 {"seconds", seconds}};
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+PlanFile plan_of(const Graph& original, const LmsRewritten& done) {
+  return ebb::plan_of(original, done.graph, done.journal);
+}
+
+Result<int> rewrite(const RewriteOptions& options) {
+  if (auto ok = options.output.check(options.json); !ok) return fail(ok.error());
+  const auto graph = read_graph(options.input);
+  if (!graph) return fail(graph.error());
+  const auto start = std::chrono::steady_clock::now();
+  auto done = [&] {
+    const Progress progress("rewriting");
+    return rewrite_by_lms(*graph, options.lms, options.output.rewriting());
+  }();
+  if (!done) return fail(done.error());
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  if (auto ok = options.output.write(done->graph); !ok) return fail(ok.error());
+  if (!options.plan.empty()) {
+    const std::string text = to_text(plan_of(*graph, *done));
+    if (auto ok = write_file(options.plan, text); !ok) return fail(ok.error());
+  }
+  write_to_stderr(lms_summary(*graph, *done));
+  if (!options.json) return 0;
+  return write_file("-", json_text(*graph, *done, took.count())).map([] { return 0; });
+}
+
+}  // namespace
+
+Command add_rewrite(CLI::App& app) {
+  auto options = std::make_shared<RewriteOptions>();
+  CLI::App* command = app.add_subcommand(
+      "rewrite", "Swap tensors to the host and back, chosen by the paper's parameters");
+  command->add_option("IN", options->input, "The graph, an .ebb text; - is standard input")
+      ->required();
+  options->output.add_options(*command);
+  command->add_option("--save-plan", options->plan, "Write the decisions too, for 'ebb apply'");
+  command->add_flag("--json", options->json, "Print what was done as one JSON object");
+  add_lms_options(*command, options->lms);
+  command->footer(
+      "The result is verified, and proved to be the same computation, before it is written.\n"
+      "A scope is one or more whole components of a name: 'adam' is in step/adam/mul, not in\n"
+      "adam2/mul. Lists are given with commas. docs/paper.md explains every parameter.\n\n"
+      "Examples:\n"
+      "  ebb rewrite step.ebb -o rewritten.ebb\n"
+      "  ebb rewrite step.ebb -o rewritten.ebb --ctrld-strategy direct_order --lb 3 --n-tensors "
+      "20\n"
+      "  ebb rewrite step.ebb -o - --fuse-swapins --excl-types Relu | ebb show -");
+  return {command, [options] { return rewrite(*options); }};
+}
+
+}  // namespace ebb::tool

@@ -37,7 +37,7 @@ TensorId linear(TrainingStep& step, const std::string& name, TensorId x, TensorI
                                   .attr("dim", Dims{0})
                                   .makes(step.gradient_name(bias), step.type(bias)));
     }
-    const TensorId g_turned = transposed(step, "grad." + step.name(y) + ".t", g);
+    const TensorId g_turned = transposed(step, "gradients/" + step.name(y) + ".t", g);
     step.add_gradient(weight, step.kernel("aten::mm", {g_turned, x})
                                   .flops(flops)
                                   .makes(step.gradient_name(weight), step.type(weight)));

@@ -178,7 +178,7 @@ TensorId global_average(TrainingStep& step, const std::string& name, TensorId x)
   const TensorId y = viewed(step, name + ".flat", average, {dims[0], dims[1]});
 
   step.differentiate({y}, {x}, [&step, x, average, dims, ones](TensorId g) {
-    const std::string grad = "grad." + step.name(average);
+    const std::string grad = "gradients/" + step.name(average);
     const TensorId wide = expanded(step, grad + ".expand", viewed(step, grad, g, ones), dims);
     step.add_gradient(x, step.kernel("aten::div.Scalar", {wide})
                              .attr("other", product(dims, 2))

@@ -42,8 +42,8 @@ TensorId cross_entropy(TrainingStep& step, TensorId logits, TensorId target) {
   const auto rule = [&step, logits, target, logs, rows, total, op, dims](TensorId g) {
     TensorId grad = step.kernel(op + "_backward", {g, rows, target, absent(), total})
                         .attr("reduction", kMean)
-                        .makes("grad." + step.name(rows), f32(step.dims(rows)));
-    if (rows != logs) grad = viewed(step, "grad." + step.name(logs), grad, dims);
+                        .makes("gradients/" + step.name(rows), f32(step.dims(rows)));
+    if (rows != logs) grad = viewed(step, "gradients/" + step.name(logs), grad, dims);
     step.add_gradient(logits, step.kernel("aten::_log_softmax_backward_data", {grad, logs})
                                   .attr("dim", 1)
                                   .makes(step.gradient_name(logits), f32(dims)));

@@ -180,16 +180,17 @@ void TrainingStep::differentiate(std::initializer_list<TensorId> results,
 
 std::string TrainingStep::gradient_name(TensorId tensor) const {
   const Gradient& gradient = gradients_[tensor.index()];
-  if (gradient.uses == 1) return fmt::format("grad.{}", graph().name(tensor));
-  return fmt::format("grad.{}.part{}", graph().name(tensor), gradient.parts + 1);
+  if (gradient.uses == 1) return fmt::format("gradients/{}", graph().name(tensor));
+  return fmt::format("gradients/{}.part{}", graph().name(tensor), gradient.parts + 1);
 }
 
 void TrainingStep::add_gradient(TensorId tensor, TensorId gradient) {
   const std::uint32_t parts = ++record(tensor).parts;
   const bool last = parts == record(tensor).uses;
   if (const TensorId sum = record(tensor).sum; sum.valid()) {
-    const std::string sum_name = last ? fmt::format("grad.{}", graph().name(tensor))
-                                      : fmt::format("grad.{}.sum{}", graph().name(tensor), parts);
+    const std::string sum_name =
+        last ? fmt::format("gradients/{}", graph().name(tensor))
+             : fmt::format("gradients/{}.sum{}", graph().name(tensor), parts);
     gradient = kernel("aten::add.Tensor", {sum, gradient}).makes(sum_name, f32(dims(tensor)));
   }
   record(tensor).sum = gradient;
@@ -205,7 +206,7 @@ void TrainingStep::update(std::uint32_t weight) {
 
 Result<Graph> TrainingStep::finish(TensorId loss) {
   if (update_early_) optimizer_->compute_scalars(*this);
-  record(loss).sum = kernel("aten::ones_like", {loss}).makes("grad." + name(loss), f32({}));
+  record(loss).sum = kernel("aten::ones_like", {loss}).makes("gradients/" + name(loss), f32({}));
   while (!tape_.empty()) {
     const Entry entry = std::move(tape_.back());
     tape_.pop_back();

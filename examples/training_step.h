@@ -87,8 +87,8 @@ class TrainingStep {
   // For rules.
   [[nodiscard]] bool wants_gradient(TensorId tensor) const;
   [[nodiscard]] TensorId gradient(TensorId tensor) const;
-  // What to call the gradient a rule is about to make: "grad.x", or "grad.x.part2" when there are
-  // several to be added up.
+  // What to call the gradient a rule is about to make: "gradients/x", or "gradients/x.part2" when
+  // there are several to be added up.
   [[nodiscard]] std::string gradient_name(TensorId tensor) const;
   void add_gradient(TensorId tensor, TensorId gradient);
 

@@ -400,14 +400,14 @@ TEST(Lms, TheSummaryTellsWhatIsSwappedThePeakAndWhatWasLeft) {
   EXPECT_EQ(plan.swaps.size(), 2U);
   EXPECT_EQ(plan.swap_ins, 2U);
   EXPECT_EQ(plan.bytes, Bytes{2048});
-  EXPECT_EQ(
-      lms_summary(graph, rewrite_by_lms(graph, {.min_bytes = Bytes{1024}}).value()),
-      "Swapped: 2 tensors, 2.0 KiB; 2 swap-ins\n"
-      "Backward phase: 3 operations\n"
-      "Peak before: 4.0 KiB at 'gradients/a'; after: 3.0 KiB at 'a.host'; on the host: 2.0 KiB\n"
-      "Left alone: 2 edges\n"
-      "       2  the reader follows too closely: no level of γ is between; "
-      "first: %b for 'gradients/b'\n");
+  EXPECT_EQ(lms_summary(graph, rewrite_by_lms(graph, {.min_bytes = Bytes{1024}}).value()),
+            "Swapped: 2 tensors, 2.0 KiB; 2 swap-ins\n"
+            "Backward phase: 3 operations\n"
+            "Peak before: 4.0 KiB at 'gradients/a'; after: 3.0 KiB at 'gradients/a'; on the host: "
+            "2.0 KiB\n"
+            "Left alone: 2 edges\n"
+            "       2  the reader follows too closely: no level of γ is between; "
+            "first: %b for 'gradients/b'\n");
 }
 
 TEST(Lms, TheSummarySaysWhenThereIsNoBackwardPhase) {

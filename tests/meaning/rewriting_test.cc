@@ -1,7 +1,6 @@
 // Claims about rewriting, tried on random graphs and random decisions: whatever is not refused
 // leaves every operation of the original finding the same bytes, in every order that runs.
-#include <algorithm>
-#include <random>
+#include <array>
 
 #include <gtest/gtest.h>
 
@@ -10,54 +9,11 @@
 #include "ebb/rewrite/plan_file.h"
 #include "ebb/rewrite/rewriter.h"
 #include "tests/meaning/interpreter.h"
+#include "tests/meaning/random_decisions.h"
 #include "tests/meaning/random_graph.h"
 
 namespace ebb {
 namespace {
-
-class DecisionMaker {
- public:
-  explicit DecisionMaker(std::uint64_t seed) : engine_(seed) {}
-
-  // Readers that are readers and triggers that may be ones, mostly; the rules decide.
-  Decision any(const Graph& graph) {
-    if (graph.tensor_count() == 0 || below(5) == 0) {
-      return DelayDecision{node(graph), node(graph)};
-    }
-    const TensorId tensor(static_cast<std::uint32_t>(below(graph.tensor_count())));
-    std::vector<ReaderGroup> groups(1 + below(2));
-    for (const NodeId reader : graph.nodes()) {
-      const auto operands = graph.operands(reader);
-      const bool reads = std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
-        return operand.tensor.valid() && graph.storage(operand.tensor) == graph.storage(tensor);
-      });
-      if (reads && below(3) != 0) groups[below(groups.size())].readers.push_back(reader);
-    }
-    std::erase_if(groups, [](const ReaderGroup& group) { return group.readers.empty(); });
-    for (ReaderGroup& group : groups) group.trigger = somebody_before(graph, group.readers[0]);
-    if (below(2) == 0) return RecomputeDecision{tensor, groups};
-    return SwapDecision{tensor, groups, {}};
-  }
-
- private:
-  std::size_t below(std::size_t sides) { return engine_() % sides; }
-  NodeId node(const Graph& graph) {
-    return NodeId(static_cast<std::uint32_t>(below(graph.node_count())));
-  }
-  NodeId somebody_before(const Graph& graph, NodeId at) {
-    for (std::size_t steps = 1 + below(4); steps > 0; --steps) {
-      std::vector<NodeId> before(graph.controls(at).begin(), graph.controls(at).end());
-      for (const Operand& operand : graph.operands(at)) {
-        if (operand.tensor.valid()) before.push_back(graph.producer(operand.tensor));
-      }
-      if (before.empty()) break;
-      at = before[below(before.size())];
-    }
-    return at;
-  }
-
-  std::mt19937_64 engine_;
-};
 
 struct Rewritten {
   Graph original;
@@ -71,7 +27,7 @@ Rewritten rewrite(std::uint64_t seed, bool verify_each) {
   out.original = with_shuffled_lines(random_graph(seed, {.nodes = 32}), seed);
   out.graph = out.original;
   Rewriter rewriter(out.graph, {.verify_each = verify_each});
-  DecisionMaker decisions(seed);
+  RandomDecisions decisions(seed);
   for (int i = 0; i < 40; ++i) {
     const Decision decision = decisions.any(out.graph);
     const bool applies = rewriter.check(decision).has_value();
@@ -119,7 +75,7 @@ TEST(RandomDecisions, AreCheckedAgainstAllThatWaits) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Graph graph = random_graph(seed, {.nodes = 24});
     Rewriter rewriter(graph, {.verify_each = false});
-    DecisionMaker decisions(seed);
+    RandomDecisions decisions(seed);
     int applied = 0;
     for (int i = 0; i < 20; ++i) applied += rewriter.apply(decisions.any(graph)) ? 1 : 0;
     ASSERT_EQ(rewriter.journal().size(), static_cast<std::size_t>(applied));

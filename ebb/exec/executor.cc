@@ -1,6 +1,7 @@
 #include "ebb/exec/executor.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 
 #include <fmt/format.h>
@@ -64,17 +65,21 @@ std::uint32_t count_updates(const Graph& graph, NodeId node) {
 
 }  // namespace
 
-Executor::Executor(const Graph& graph, const Program& program, const Arena& arena)
+Executor::Executor(const Graph& graph, const Program& program, const Arena& arena,
+                   const Arena& host)
     : graph_(&graph), program_(&program), base_(arena.data()) {
   places_.reserve(program.offsets.size());
-  for (const Bytes offset : program.offsets) places_.push_back(base_ + offset.count);
+  for (const TensorId tensor : graph.tensors()) {
+    const bool is_on_host = graph.type(tensor).residence == Residence::kHost;
+    places_.push_back((is_on_host ? host.data() : base_) + program.offsets[tensor.index()].count);
+  }
   for (const NodeId node : graph.order()) {
     if (graph.kind(node) == NodeKind::kScalar) given_.push_back(graph.scalar_result(node));
   }
 }
 
 Result<Executor> Executor::make(const Graph& graph, const Program& program, Kernels& kernels,
-                                const Arena& arena) {
+                                const Arena& arena, const Arena& host) {
   EBB_CHECK(program.offsets.size() == graph.tensor_count(),
             "a program with places for {} tensors is not that of a graph with {}",
             program.offsets.size(), graph.tensor_count());
@@ -83,7 +88,12 @@ Result<Executor> Executor::make(const Graph& graph, const Program& program, Kern
                 fmt::format("the program needs an arena of {}, and this one has {}",
                             to_text(program.arena_size), to_text(arena.size())));
   }
-  Executor executor(graph, program, arena);
+  if (host.size() < program.host_size) {
+    return fail(ErrorKind::kUsage,
+                fmt::format("the program needs a host slab of {}, and this one has {}",
+                            to_text(program.host_size), to_text(host.size())));
+  }
+  Executor executor(graph, program, arena, host);
   executor.ready_.reserve(program.instructions.size());
   for (const Instruction& instruction : program.instructions) {
     if (Status ok = executor.add(instruction, kernels); !ok) return fail(std::move(ok.error()));
@@ -92,27 +102,49 @@ Result<Executor> Executor::make(const Graph& graph, const Program& program, Kern
 }
 
 Status Executor::add(const Instruction& instruction, Kernels& kernels) {
-  const NodeId node = instruction.node;
   Ready ready;
-  if (instruction.kind == InstructionKind::kArithmetic) {
-    ready.arithmetic = static_cast<std::uint32_t>(arithmetic_.size());
-    arithmetic_.emplace_back(*graph_, node);
-  } else {
-    auto kernel = kernels.bind(*graph_, node, places_);
-    if (!kernel) {
-      Error error = std::move(kernel.error());
-      error.message =
-          fmt::format("{}; when preparing {}", error.message, whereabouts(*graph_, node));
-      return fail(std::move(error));
-    }
-    EBB_CHECK(*kernel != nullptr, "'{}' was bound to no kernel", graph_->name(node));
-    ready.kernel = std::move(*kernel);
-    ready.servings = program_->servings_of(instruction);
-    ready.updates = count_updates(*graph_, node);
+  ready.kind = instruction.kind;
+  switch (instruction.kind) {
+    case InstructionKind::kKernel:
+      if (Status ok = add_kernel(instruction, kernels, ready); !ok) return ok;
+      break;
+    case InstructionKind::kArithmetic:
+      ready.number = static_cast<std::uint32_t>(arithmetic_.size());
+      arithmetic_.emplace_back(*graph_, instruction.node);
+      break;
+    case InstructionKind::kCopy:
+      ready.number = static_cast<std::uint32_t>(copies_.size());
+      copies_.push_back(copy_of(instruction.node));
+      break;
   }
   updates_in_all_ += ready.updates;
   ready_.push_back(std::move(ready));
   return {};
+}
+
+Status Executor::add_kernel(const Instruction& instruction, Kernels& kernels, Ready& ready) {
+  const NodeId node = instruction.node;
+  auto kernel = kernels.bind(*graph_, node, places_);
+  if (!kernel) {
+    Error error = std::move(kernel.error());
+    error.message = fmt::format("{}; when preparing {}", error.message, whereabouts(*graph_, node));
+    return fail(std::move(error));
+  }
+  EBB_CHECK(*kernel != nullptr, "'{}' was bound to no kernel", graph_->name(node));
+  ready.kernel = std::move(*kernel);
+  ready.servings = program_->servings_of(instruction);
+  ready.updates = count_updates(*graph_, node);
+  return {};
+}
+
+// All bytes from the tensor's first element to its last: the copy has the same strides, so elements
+// come to lie as they lay, and what is between them does no harm.
+Executor::Copy Executor::copy_of(NodeId node) const {
+  const TensorId from = graph_->operands(node)[0].tensor;
+  const Bytes size = extent(graph_->type(from)).value_or(Bytes{});
+  return {.to = place(graph_->results(node)[0]),
+          .from = place(from),
+          .size = static_cast<std::size_t>(size.count)};
 }
 
 Status Executor::take_given(Scalars& scalars) const {
@@ -156,7 +188,21 @@ Status Executor::run(Scalars& scalars, const Interrupted& interrupted) {
 }
 
 Status Executor::run_one(const Ready& ready, Replay& replay, Scalars& scalars) const {
-  if (ready.kernel == nullptr) return arithmetic_[ready.arithmetic].run(scalars);
+  switch (ready.kind) {
+    case InstructionKind::kKernel:
+      return run_kernel(ready, replay, scalars);
+    case InstructionKind::kArithmetic:
+      return arithmetic_[ready.number].run(scalars);
+    case InstructionKind::kCopy: {
+      const Copy& copy = copies_[ready.number];
+      std::memcpy(copy.to, copy.from, copy.size);
+      return {};
+    }
+  }
+  EBB_CHECK(false, "an instruction of no kind");
+}
+
+Status Executor::run_kernel(const Ready& ready, Replay& replay, Scalars& scalars) const {
   replay.start(base_, ready.servings);
   try {
     return ready.kernel->run(scalars);

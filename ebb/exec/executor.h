@@ -1,12 +1,14 @@
 // Runs a program in an arena, one step a call.
 //
 //   Result<Arena> arena = Arena::make(program.arena_size);
-//   Result<Executor> executor = Executor::make(graph, program, kernels, *arena);
+//   Result<Arena> host = Arena::make(program.host_size);
+//   Result<Executor> executor = Executor::make(graph, program, kernels, *arena, *host);
 //   Status ok = executor->run(scalars);
 //
 // The caller fills inputs (and, once, the state) through place() before run, and reads outputs
 // after it and before the next: their bytes are reused. Steps of different executors may run at the
-// same time on different threads if their arenas differ; one executor runs one step at a time.
+// same time on different threads if their arenas and host slabs differ; one executor runs one step
+// at a time. A copy is done when its instruction is: the next one may use both sides.
 #pragma once
 
 #include <cstddef>
@@ -55,9 +57,11 @@ struct Torn {
 
 class Executor {
  public:
-  // Everything must outlive the executor. The program must be for this graph, and fit the arena.
+  // Everything must outlive the executor. The program must be for this graph, and fit the arena and
+  // the host slab, which may be empty when nothing is swapped out.
   [[nodiscard]] static Result<Executor> make(const Graph& graph, const Program& program,
-                                             Kernels& kernels, const Arena& arena);
+                                             Kernels& kernels, const Arena& arena,
+                                             const Arena& host);
 
   // Asked between instructions as long as no state has been updated; true stops the step with
   // kRefused and the state as it was. After the first update the step always runs to its end.
@@ -74,20 +78,30 @@ class Executor {
   [[nodiscard]] std::byte* place(TensorId tensor) const { return places_[tensor.index()]; }
 
  private:
-  // One instruction made ready: everything a step looks at, in the order of looking.
-  struct Ready {
-    std::unique_ptr<Kernel> kernel;  // null for arithmetic
-    std::span<const Serving> servings;
-    std::uint32_t arithmetic = 0;  // its number among those
-    std::uint32_t updates = 0;     // variables it updates
+  struct Copy {
+    std::byte* to = nullptr;
+    const std::byte* from = nullptr;
+    std::size_t size = 0;
   };
 
-  Executor(const Graph& graph, const Program& program, const Arena& arena);
+  // One instruction made ready: everything a step looks at, in the order of looking.
+  struct Ready {
+    std::unique_ptr<Kernel> kernel;  // null for what is no kernel
+    std::span<const Serving> servings;
+    InstructionKind kind = InstructionKind::kKernel;
+    std::uint32_t number = 0;   // among the copies, or among arithmetic
+    std::uint32_t updates = 0;  // variables it updates
+  };
+
+  Executor(const Graph& graph, const Program& program, const Arena& arena, const Arena& host);
 
   [[nodiscard]] Status add(const Instruction& instruction, Kernels& kernels);
+  [[nodiscard]] Status add_kernel(const Instruction& instruction, Kernels& kernels, Ready& ready);
+  [[nodiscard]] Copy copy_of(NodeId node) const;
   [[nodiscard]] Status take_given(Scalars& scalars) const;
   // Runs one instruction; an exception becomes an error.
   [[nodiscard]] Status run_one(const Ready& ready, Replay& replay, Scalars& scalars) const;
+  [[nodiscard]] Status run_kernel(const Ready& ready, Replay& replay, Scalars& scalars) const;
   [[nodiscard]] Error explain(Error error, std::size_t instruction) const;
 
   const Graph* graph_;
@@ -96,6 +110,7 @@ class Executor {
   std::vector<std::byte*> places_;
   std::vector<Ready> ready_;  // by instruction
   std::vector<Arithmetic> arithmetic_;
+  std::vector<Copy> copies_;
   std::vector<ScalarId> given_;  // declared by the graph
   std::size_t updates_in_all_ = 0;
   Torn torn_;

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/print.h"
 #include "ebb/graph/scalar_op.h"
 #include "ebb/graph/text_names.h"
@@ -15,19 +16,21 @@
 namespace ebb {
 namespace {
 
-// Bytes of the arena that somebody needs.
+// Bytes that somebody needs, of the arena or of the host slab.
 struct Block {
   Bytes begin;
   Bytes size;
   std::string name;
   StorageId storage;  // not valid for workspaces
+  bool is_on_host = false;
 
   [[nodiscard]] Bytes end() const { return begin + size; }
   [[nodiscard]] bool overlaps(const Block& other) const {
-    return begin < other.end() && other.begin < end();
+    return is_on_host == other.is_on_host && begin < other.end() && other.begin < end();
   }
   [[nodiscard]] std::string text() const {
-    return fmt::format("{} at {}..{}", name, begin.count, end().count);
+    return fmt::format("{} at {}..{}{}", name, begin.count, end().count,
+                       is_on_host ? " @host" : "");
   }
 };
 
@@ -75,7 +78,7 @@ class Checker {
     Bytes bytes = needed(storage);
     const TensorId root = graph_.root(storage);
     const NodeId maker = graph_.producer(root);
-    if (!graph_.is_op(maker)) return bytes;
+    if (!graph_.is_op(maker) || kind_of(maker) != InstructionKind::kKernel) return bytes;
     const auto results = graph_.results(maker);
     for (const Request& request : recipes_[maker.index()].requests) {
       const bool mine =
@@ -86,7 +89,12 @@ class Checker {
   }
 
   [[nodiscard]] Block block(StorageId storage) const {
-    return {place(storage), size(storage), name(graph_.root(storage)), storage};
+    return {place(storage), size(storage), name(graph_.root(storage)), storage,
+            is_on_host(graph_.root(storage))};
+  }
+
+  [[nodiscard]] bool is_on_host(TensorId tensor) const {
+    return graph_.type(tensor).residence == Residence::kHost;
   }
 
   [[nodiscard]] bool is_state(StorageId storage) const {
@@ -133,12 +141,18 @@ class Checker {
       report("state {} <= bound {} <= arena {} does not hold", program_.state_size.count,
              program_.bound.count, program_.arena_size.count);
     }
+    if (program_.host_bound < Bytes{} || program_.host_size < program_.host_bound) {
+      report("bound {} <= host slab {} does not hold", program_.host_bound.count,
+             program_.host_size.count);
+    }
   }
 
   void check_block(const Block& block) {
     if (block.size.count == 0) return;
-    if (block.begin.count < 0 || block.end() > program_.arena_size) {
-      report("{} is not inside the arena of {}", block.text(), program_.arena_size.count);
+    const Bytes room = block.is_on_host ? program_.host_size : program_.arena_size;
+    if (block.begin.count < 0 || block.end() > room) {
+      report("{} is not inside the {} of {}", block.text(),
+             block.is_on_host ? "host slab" : "arena", room.count);
     }
     if (block.begin.count % options_.alignment.count != 0) {
       report("{} is not aligned to {}", block.text(), options_.alignment.count);
@@ -170,7 +184,7 @@ class Checker {
           report("{} is out of line: it is state, of {}", mine.text(), program_.state_size.count);
         } else if (is_state(storage)) {
           end = mine.end();
-        } else if (mine.begin < program_.state_size) {
+        } else if (!mine.is_on_host && mine.begin < program_.state_size) {
           report("{} is among the state, of {}", mine.text(), program_.state_size.count);
         }
       }
@@ -196,20 +210,47 @@ class Checker {
         return;
       }
       const Instruction& instruction = program_.instructions[next++];
-      const bool arithmetic = is_host_arithmetic(graph_.op(node));
-      if (arithmetic != (instruction.kind == InstructionKind::kArithmetic)) {
-        report("'{}' is of the wrong kind", graph_.name(node));
-      }
-      const std::size_t asked = arithmetic ? 0 : recipes_[node.index()].requests.size();
+      const InstructionKind kind = kind_of(node);
+      if (kind != instruction.kind) report("'{}' is of the wrong kind", graph_.name(node));
+      if (kind == InstructionKind::kCopy) check_copy(node);
+      const bool is_kernel = kind == InstructionKind::kKernel;
+      const std::size_t asked = is_kernel ? recipes_[node.index()].requests.size() : 0;
       if (instruction.serving_count != asked ||
           std::size_t{instruction.first_serving} + asked > program_.servings.size()) {
         report("'{}' makes {} requests, and {} are served", graph_.name(node), asked,
                instruction.serving_count);
         return;
       }
-      if (!arithmetic) check_servings(instruction);
+      if (is_kernel) check_servings(instruction);
     }
     if (next != program_.instructions.size()) report("there are more instructions than lines");
+  }
+
+  [[nodiscard]] InstructionKind kind_of(NodeId node) const {
+    const std::string_view op = graph_.op(node);
+    for (const std::string_view copy : {kSwapOut, kSwapIn, kSnapshot}) {
+      if (op == copy) return InstructionKind::kCopy;
+    }
+    return is_host_arithmetic(op) ? InstructionKind::kArithmetic : InstructionKind::kKernel;
+  }
+
+  // A copy is of one tensor into as many bytes, on the side that its operator says.
+  void check_copy(NodeId node) {
+    const std::string_view op = graph_.op(node);
+    const auto operands = graph_.operands(node);
+    const auto results = graph_.results(node);
+    if (operands.size() != 1 || !operands[0].tensor.valid() || results.size() != 1) {
+      report("'{}' is a copy, and not of one tensor", graph_.name(node));
+      return;
+    }
+    const TensorId from = operands[0].tensor;
+    const TensorId to = results[0];
+    if (extent(graph_.type(from)) != extent(graph_.type(to))) {
+      report("'{}' copies {} to {}, of another size", graph_.name(node), name(from), name(to));
+    }
+    if (is_on_host(from) != (op == kSwapIn) || is_on_host(to) != (op == kSwapOut)) {
+      report("'{}' copies {} to {}, on the wrong side", graph_.name(node), name(from), name(to));
+    }
   }
 
   void check_servings(const Instruction& instruction) {
@@ -248,7 +289,8 @@ class Checker {
   [[nodiscard]] Block temporary(const Instruction& instruction, std::size_t i) const {
     const Serving& serving = program_.servings_of(instruction)[i];
     return {serving.offset, serving.size,
-            fmt::format("temporary {} of '{}'", i + 1, graph_.name(instruction.node)), StorageId()};
+            fmt::format("temporary {} of '{}'", i + 1, graph_.name(instruction.node)), StorageId(),
+            false};
   }
 
   void check_lines() {

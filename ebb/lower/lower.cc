@@ -1,9 +1,10 @@
 // One walk over the lines makes instructions and collects who needs bytes from when to when; the
-// layout (plan/layout.h) then says where. State does not take part in it: it lies in front,
-// whatever else there is.
+// layout (plan/layout.h) then says where, in the arena and in the host slab apart. State does not
+// take part in it: it lies in front, whatever else there is.
 #include <algorithm>
 
 #include "ebb/base/check.h"
+#include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/scalar_op.h"
 #include "ebb/lower/in_place.h"
 #include "ebb/lower/program.h"
@@ -38,7 +39,9 @@ class Lowering {
     place_state();
     add_storages();
     add_instructions();
-    lay_out_buffers();
+    lay_out_arena();
+    lay_out_host();
+    fill_in_offsets();
     return std::move(program_);
   }
 
@@ -95,20 +98,22 @@ class Lowering {
         const std::size_t i = storage.index();
         if (graph_.root(storage) != tensor || is_state(graph_.origin(storage))) continue;
         if (sizes_[i].count == 0) continue;
-        if (takes_over[i].valid()) {
+        if (graph_.residence(storage) == Residence::kHost) {
+          buffer_of_[i] = add_buffer(host_buffers_, sizes_[i], lives[i]);
+        } else if (takes_over[i].valid()) {
           buffer_of_[i] = buffer_of_[takes_over[i].index()];
           buffers_[buffer_of_[i]].last = lives[i].last;
           ++program_.reused_in_place;
         } else {
-          buffer_of_[i] = add_buffer(sizes_[i], lives[i]);
+          buffer_of_[i] = add_buffer(buffers_, sizes_[i], lives[i]);
         }
       }
     }
   }
 
-  std::uint32_t add_buffer(Bytes size, Life life) {
-    buffers_.push_back({.size = aligned(size), .first = life.first, .last = life.last, .at = {}});
-    return static_cast<std::uint32_t>(buffers_.size() - 1);
+  std::uint32_t add_buffer(std::vector<LayoutBuffer>& buffers, Bytes size, Life life) const {
+    buffers.push_back({.size = aligned(size), .first = life.first, .last = life.last, .at = {}});
+    return static_cast<std::uint32_t>(buffers.size() - 1);
   }
 
   void add_instructions() {
@@ -147,33 +152,47 @@ class Lowering {
     }
     if (temporaries.empty()) return;
     const Layout inside = lay_out(temporaries, {.alignment = options_.alignment});
-    const std::uint32_t workspace = add_buffer(inside.size, {position, position});
+    const std::uint32_t workspace = add_buffer(buffers_, inside.size, {position, position});
     for (std::size_t i = 0; i < servings.size(); ++i) {
       temporaries_served_.push_back({servings[i], workspace, inside.offsets[i]});
     }
   }
 
-  void lay_out_buffers() {
-    const Layout layout = lay_out(buffers_, {.alignment = options_.alignment});
-    const auto place_of = [&](std::uint32_t buffer) {
-      return program_.state_size + layout.offsets[buffer];
-    };
+  // Gives the storages on one side their places.
+  void place_storages(Residence side, Bytes begin, const Layout& layout) {
     for (const StorageId storage : graph_.storages()) {
       const std::uint32_t buffer = buffer_of_[storage.index()];
-      if (buffer != kNoBuffer) offsets_[storage.index()] = place_of(buffer);
+      if (buffer == kNoBuffer || graph_.residence(storage) != side) continue;
+      offsets_[storage.index()] = begin + layout.offsets[buffer];
     }
+  }
+
+  void lay_out_arena() {
+    const Layout layout = lay_out(buffers_, {.alignment = options_.alignment});
+    place_storages(Residence::kDevice, program_.state_size, layout);
     for (const ResultServed& served : results_served_) {
       program_.servings[served.serving].offset = offsets_[served.storage.index()];
     }
     for (const TemporaryServed& served : temporaries_served_) {
-      program_.servings[served.serving].offset = place_of(served.workspace) + served.inside;
+      program_.servings[served.serving].offset =
+          program_.state_size + layout.offsets[served.workspace] + served.inside;
     }
+    program_.arena_size = program_.state_size + layout.size;
+    program_.bound = program_.state_size + layout.bound;
+  }
+
+  void lay_out_host() {
+    const Layout layout = lay_out(host_buffers_, {.alignment = options_.alignment});
+    place_storages(Residence::kHost, Bytes{}, layout);
+    program_.host_size = layout.size;
+    program_.host_bound = layout.bound;
+  }
+
+  void fill_in_offsets() {
     program_.offsets.reserve(graph_.tensor_count());
     for (const TensorId tensor : graph_.tensors()) {
       program_.offsets.push_back(offsets_[graph_.storage(tensor).index()] + graph_.offset(tensor));
     }
-    program_.arena_size = program_.state_size + layout.size;
-    program_.bound = program_.state_size + layout.bound;
   }
 
   struct ResultServed {
@@ -190,9 +209,10 @@ class Lowering {
   std::span<const Recipe> recipes_;
   const LowerOptions& options_;
   std::vector<Bytes> sizes_;              // by storage
-  std::vector<Bytes> offsets_;            // by storage, in the arena; empty ones lie at 0
-  std::vector<std::uint32_t> buffer_of_;  // by storage
-  std::vector<LayoutBuffer> buffers_;
+  std::vector<Bytes> offsets_;            // by storage, in its block; empty ones lie at 0
+  std::vector<std::uint32_t> buffer_of_;  // by storage, among those of its side
+  std::vector<LayoutBuffer> buffers_;     // in the arena
+  std::vector<LayoutBuffer> host_buffers_;
   std::vector<ResultServed> results_served_;
   std::vector<TemporaryServed> temporaries_served_;
   Program program_;
@@ -202,7 +222,9 @@ class Lowering {
 
 std::optional<InstructionKind> instruction_kind(const Graph& graph, NodeId node) {
   if (!graph.is_op(node)) return std::nullopt;
-  if (is_host_arithmetic(graph.op(node))) return InstructionKind::kArithmetic;
+  const std::string_view op = graph.op(node);
+  if (is_host_arithmetic(op)) return InstructionKind::kArithmetic;
+  if (op == kSwapOut || op == kSwapIn || op == kSnapshot) return InstructionKind::kCopy;
   const auto results = graph.results(node);
   const bool is_view =
       !results.empty() && graph.effect(node) == Effect::kPure && !graph.updates_something(node) &&

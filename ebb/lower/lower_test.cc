@@ -238,6 +238,96 @@ TEST(CheckProgram, FindsEveryKindOfMistake) {
             "the program is wrong: 0 results took over bytes, the program says 1");
 }
 
+TEST(CheckProgram, FindsEveryKindOfMistakeOnTheHost) {
+  const Case test = Case(R"(  param %w: f32[16]
+  %a: f32[16] = my::op(%w)
+  %a.host: f32[16] @host = ebb::swap_out(%a)
+  %b: f32[16] = my::op(%w)
+  %b.host: f32[16] @host = ebb::swap_out(%b)
+  %kept: f32[16] = ebb::snapshot(%w)
+  %w.1: f32[16] ~ %w = my::add_(%w!, %b)
+  %a.back: f32[16] = ebb::swap_in(%a.host)
+  %b.back: f32[16] = ebb::swap_in(%b.host)
+  %y: f32[16] = my::op(%a.back, %b.back, %kept)
+  return %y
+)")
+                        .asks("a", {result(64)})
+                        .asks("b", {result(64)})
+                        .asks("y", {result(64)});
+  const Program right = lower(test.graph, test.recipes).value();
+  const auto verdict = [&](const std::function<void(Program&)>& spoil) {
+    Program program = right;
+    spoil(program);
+    const Status status = check_program(test.graph, test.recipes, program);
+    return status ? std::string("right") : status.error().message;
+  };
+  const auto index = [&](const char* name) { return test.graph.find_tensor(name).index(); };
+  const auto at = [&](const char* name) { return right.offsets[index(name)].count; };
+  EXPECT_EQ(verdict([](Program&) {}), "right");
+  EXPECT_EQ(right.host_size, Bytes{128});
+  EXPECT_EQ(verdict([&](Program& p) { p.offsets[index("a.host")] = Bytes{128}; }),
+            "the program is wrong: %a.host at 128..192 @host is not inside the host slab of 128");
+  EXPECT_EQ(verdict([&](Program& p) {
+              p.offsets[index("b.host")] += Bytes{8};
+              p.host_size += Bytes{64};
+            }),
+            fmt::format("the program is wrong: %b.host at {}..{} @host is not aligned to 64",
+                        at("b.host") + 8, at("b.host") + 72));
+  EXPECT_EQ(verdict([](Program& p) { p.host_size = Bytes{64}; }),
+            "the program is wrong: bound 128 <= host slab 64 does not hold");
+  EXPECT_EQ(verdict([&](Program& p) { p.offsets[index("b.host")] = p.offsets[index("a.host")]; }),
+            fmt::format("the program is wrong: %a.host at {0}..{1} @host and %b.host at {0}..{1} "
+                        "@host overlap at '%b.host: f32[16] @host = ebb::swap_out(%b)'",
+                        at("a.host"), at("a.host") + 64));
+  EXPECT_EQ(
+      verdict([&](Program& p) { p.offsets[index("a.back")] = p.offsets[index("kept")]; }),
+      fmt::format("the program is wrong: %kept at {0}..{1} and %a.back at {0}..{1} overlap at "
+                  "'%a.back: f32[16] = ebb::swap_in(%a.host)'",
+                  at("kept"), at("kept") + 64));
+  EXPECT_EQ(verdict([&](Program& p) { p.offsets[index("kept")] = p.offsets[index("w")]; }),
+            "the program is wrong: %kept at 0..64 is among the state, of 64");
+  for (const InstructionKind kind : {InstructionKind::kKernel, InstructionKind::kArithmetic}) {
+    EXPECT_EQ(verdict([&](Program& p) { p.instructions[1].kind = kind; }),
+              "the program is wrong: 'a.host' is of the wrong kind");
+  }
+  EXPECT_EQ(verdict([](Program& p) { p.instructions[0].kind = InstructionKind::kCopy; }),
+            "the program is wrong: 'a' is of the wrong kind");
+  EXPECT_EQ(verdict([](Program& p) { p.instructions.erase(p.instructions.begin() + 1); }),
+            "the program is wrong: 'a.host' has no instruction in its place");
+  EXPECT_EQ(verdict([](Program& p) { p.instructions[1].serving_count = 1; }),
+            "the program is wrong: 'a.host' makes 0 requests, and 1 are served");
+}
+
+TEST(CheckProgram, FindsCopiesThatAreNone) {
+  // Not of graphs that lower would take.
+  const auto verdict = [](const std::string& lines) {
+    const Case test(lines + "  return\n");
+    Program program;
+    for (const NodeId node : test.graph.order()) {
+      if (!test.graph.is_op(node)) continue;
+      program.instructions.push_back({.kind = InstructionKind::kCopy, .node = node});
+    }
+    Bytes end;
+    for (std::size_t i = 0; i < test.graph.tensor_count(); ++i) {
+      program.offsets.push_back(end);
+      end += Bytes{64};
+    }
+    program.arena_size = program.host_size = end;
+    const Status status = check_program(test.graph, test.recipes, program);
+    return status ? std::string("right") : status.error().message;
+  };
+  const std::string input = "  input %x: f32[8]\n";
+  EXPECT_EQ(verdict(input + "  %a: f32[8] = ebb::snapshot(%x)\n"), "right");
+  EXPECT_EQ(verdict(input + "  %a: f32[4] = ebb::snapshot(%x)\n"),
+            "the program is wrong: 'a' copies %x to %a, of another size");
+  EXPECT_EQ(verdict(input + "  %a: f32[8] @host = ebb::snapshot(%x)\n"),
+            "the program is wrong: 'a' copies %x to %a, on the wrong side");
+  EXPECT_EQ(verdict(input + "  %a: f32[8] = ebb::snapshot(%x, %x)\n"),
+            "the program is wrong: 'a' is a copy, and not of one tensor");
+  EXPECT_EQ(verdict(input + "  %a: f32[8] = ebb::snapshot(none)\n"),
+            "the program is wrong: 'a' is a copy, and not of one tensor");
+}
+
 TEST(CheckProgram, AllowsTakingOverOnlyWhenItMay) {
   const auto verdict = [](const std::string& operation, bool reuse = true) {
     const Case test("  input %x: bool[64]\n  input %m: bool[64]\n  " + operation +

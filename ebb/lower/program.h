@@ -1,10 +1,11 @@
-// A graph made ready to run: a flat list of instructions, and a place in one arena for everything
-// they touch. A value; to_text prints it for people and tests.
+// A graph made ready to run: a flat list of instructions, and a place for everything they touch. A
+// value; to_text prints it for people and tests.
 //
 // One stream: instructions run one after the other, in line order. Views, and updates' results, are
 // places and need no instruction. The arena holds everything on the device side: first the state
 // (parameters and constants), at offsets that depend on the declarations only, so that programs of
-// one model for batches of several shapes can share it; then inputs, activations, workspaces.
+// one model for batches of several shapes can share it; then inputs, activations, workspaces. What
+// was swapped out lies in a second block, the host slab, which has offsets of its own.
 #pragma once
 
 #include <cstdint>
@@ -31,6 +32,7 @@ struct Serving {
 enum class InstructionKind : std::uint8_t {
   kKernel,      // a framework's operation
   kArithmetic,  // host arithmetic on runtime scalars
+  kCopy,        // ebb::swap_out, ebb::swap_in, ebb::snapshot: the bytes of the one operand
 };
 
 // What a node becomes. Nothing when there is nothing to run: for declarations, and for views, whose
@@ -47,10 +49,13 @@ struct Instruction {
 struct Program {
   std::vector<Instruction> instructions;
   std::vector<Serving> servings;
-  std::vector<Bytes> offsets;  // by tensor: where it begins in the arena
+  // By tensor: where it begins, in the arena or, where its type says @host, in the host slab.
+  std::vector<Bytes> offsets;
   Bytes arena_size;
   Bytes state_size;  // the front part that lives from step to step
   Bytes bound;       // no layout of these lifetimes is smaller
+  Bytes host_size;   // of the slab; zero when nothing is swapped out
+  Bytes host_bound;
   // How many results took over the bytes of an operand that died at their operation.
   std::size_t reused_in_place = 0;
 
@@ -61,20 +66,20 @@ struct Program {
 };
 
 struct LowerOptions {
-  Bytes alignment{64};  // of every place in the arena; a power of two
+  Bytes alignment{64};  // of every place in either block; a power of two
   bool reuse_in_place = true;
 };
 
 // `recipes` by node; those of nodes that run no kernel are not looked at. The graph must pass the
 // verifier. Fails (kBadInput) when a tensor has no known size, naming it; on what this version does
-// not run yet: copies between device and host, control flow, several devices; and on a recipe that
-// does not fit its node.
+// not run: codecs, host tensors that are not copies of device tensors, control flow, several
+// devices; and on a recipe that does not fit its node.
 [[nodiscard]] Result<Program> lower(const Graph& graph, std::span<const Recipe> recipes,
                                     const LowerOptions& options = {});
 
 // Brute force, and written without a look at lower: everything alive at one line lies apart, inside
-// the arena, aligned; results lie where their requests are served. The error says who is in whose
-// way. O(lines * storages^2) at worst.
+// its block, aligned; results lie where their requests are served; copies are copies. The error
+// says who is in whose way. O(lines * storages^2) at worst.
 [[nodiscard]] Status check_program(const Graph& graph, std::span<const Recipe> recipes,
                                    const Program& program, const LowerOptions& options = {});
 
@@ -82,6 +87,8 @@ struct LowerOptions {
 //   program g: 2 instructions, arena 256, state 64, bound 256, 1 in place
 //   0: %a 64..96 = my::op(%x 128..160, %w 0..32) asks for 64..96, 192..200, 16 elsewhere
 //   1: %b 64..96 = aten::relu(%a 64..96) asks for 64..96
+// Where there is a host slab, the first line says ", host 64 (bound 64)" too, and a place in it is
+// marked: '%a.host 0..32 @host = ebb::swap_out(%a 64..96)'.
 std::string to_text(const Graph& graph, const Program& program);
 
 }  // namespace ebb

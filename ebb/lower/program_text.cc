@@ -31,9 +31,13 @@ class Listing {
 
   void write_head() {
     const std::size_t count = program_.instructions.size();
-    write("program {}: {} instruction{}, arena {}, state {}, bound {}, {} in place\n",
-          spelled(graph_.name()), count, count == 1 ? "" : "s", program_.arena_size.count,
-          program_.state_size.count, program_.bound.count, program_.reused_in_place);
+    write("program {}: {} instruction{}, arena {}, state {}, bound {}", spelled(graph_.name()),
+          count, count == 1 ? "" : "s", program_.arena_size.count, program_.state_size.count,
+          program_.bound.count);
+    if (program_.host_size.count > 0) {
+      write(", host {} (bound {})", program_.host_size.count, program_.host_bound.count);
+    }
+    write(", {} in place\n", program_.reused_in_place);
   }
 
   void write_instruction(const Instruction& instruction) {
@@ -105,7 +109,9 @@ class Listing {
 
   void write_tensor(TensorId tensor, std::string_view mark = "") {
     write("%{}{} ", spelled(graph_.name(tensor)), mark);
-    write_range(program_.offsets[tensor.index()], extent(graph_.type(tensor)).value_or(Bytes{}));
+    const TensorType& type = graph_.type(tensor);
+    write_range(program_.offsets[tensor.index()], extent(type).value_or(Bytes{}));
+    if (type.residence == Residence::kHost) out_ += " @host";
   }
 
   void write_range(Bytes begin, Bytes size) { write("{}..{}", begin.count, (begin + size).count); }

@@ -18,44 +18,89 @@ std::string with_type(const Graph& graph, TensorId tensor) {
   return fmt::format("%{}: {}", spelled(graph.name(tensor)), to_text(graph.type(tensor)));
 }
 
+bool is_on_host(const Graph& graph, TensorId tensor) {
+  return graph.type(tensor).residence == Residence::kHost;
+}
+
+// The verifier looks at swaps, not at this.
+bool is_right_snapshot(const Graph& graph, NodeId node) {
+  const auto operands = graph.operands(node);
+  if (operands.size() != 1 || !operands[0].tensor.valid()) return false;
+  if (operands[0].access != Access::kRead || graph.results(node).size() != 1) return false;
+  const TensorId copy = graph.results(node)[0];
+  return graph.root(graph.storage(copy)) == copy &&
+         graph.type_id(copy) == graph.type_id(operands[0].tensor);
+}
+
+Status check_operator(const Graph& graph, NodeId node) {
+  const std::string_view op = graph.op(node);
+  if (op == kEncode || op == kDecode) {
+    return refuse(
+        "'{}' needs a kernel of a codec, and there are no kernels for codecs yet; "
+        "swap without one",
+        print(graph, node));
+  }
+  if (op == kSnapshot && !is_right_snapshot(graph, node)) {
+    return refuse("'{}' is no copy: a snapshot takes one tensor and makes one of the same type",
+                  print(graph, node));
+  }
+  return {};
+}
+
+Status check_scope(const Graph& graph, NodeId node) {
+  const ScopeId scope = graph.scope(node);
+  if (!scope.valid()) return {};
+  return refuse(
+      "'{}' stands in the {} '{}', but a program runs every line exactly once; only straight lines "
+      "can be lowered",
+      graph.name(node), graph.kind(scope) == ScopeKind::kFrame ? "frame" : "branch",
+      graph.name(scope));
+}
+
+Status check_operands(const Graph& graph, NodeId node) {
+  if (graph.op(node) == kSwapIn) return {};
+  for (const Operand& operand : graph.operands(node)) {
+    if (!operand.tensor.valid() || !is_on_host(graph, operand.tensor)) continue;
+    return refuse(
+        "'{}' reads %{}, which lives on the host; programs copy only where the graph says so: let "
+        "it read an ebb::swap_in of it",
+        print(graph, node), spelled(graph.name(operand.tensor)));
+  }
+  return {};
+}
+
+Status check_results(const Graph& graph, NodeId node) {
+  for (const TensorId result : graph.results(node)) {
+    if (is_on_host(graph, result) && graph.op(node) != kSwapOut) {
+      return refuse(
+          "{} lives on the host, where programs hold only what an ebb::swap_out made; keep it on "
+          "the device",
+          with_type(graph, result));
+    }
+    if (!extent(graph.type(result))) {
+      return refuse(
+          "{} has no known size; a program needs every dimension as a number, and elements of a "
+          "fixed size",
+          with_type(graph, result));
+    }
+  }
+  return {};
+}
+
 }  // namespace
 
 Status check_runnable(const Graph& graph) {
   NodeId on_device;  // the first that names one
   for (const NodeId node : graph.order()) {
-    if (graph.op(node) == kSwapOut || graph.op(node) == kSwapIn) {
-      return refuse(
-          "'{}' copies between device and host, which programs do not do yet; lower the graph "
-          "without its swaps",
-          print(graph, node));
+    for (const auto check : {check_operator, check_scope, check_operands, check_results}) {
+      if (Status ok = check(graph, node); !ok) return ok;
     }
-    if (const ScopeId scope = graph.scope(node); scope.valid()) {
-      return refuse(
-          "'{}' stands in the {} '{}', but a program runs every line exactly once; only straight "
-          "lines can be lowered",
-          graph.name(node), graph.kind(scope) == ScopeKind::kFrame ? "frame" : "branch",
-          graph.name(scope));
-    }
-    if (!graph.device(node).empty()) {
-      if (!on_device.valid()) on_device = node;
-      if (graph.device(node) != graph.device(on_device)) {
-        return refuse("'{}' runs on \"{}\" and '{}' on \"{}\"; a program runs on one device",
-                      graph.name(on_device), graph.device(on_device), graph.name(node),
-                      graph.device(node));
-      }
-    }
-    for (const TensorId result : graph.results(node)) {
-      if (graph.type(result).residence == Residence::kHost) {
-        return refuse(
-            "{} lives on the host, where programs hold nothing yet; keep it on the device",
-            with_type(graph, result));
-      }
-      if (!extent(graph.type(result))) {
-        return refuse(
-            "{} has no known size; a program needs every dimension as a number, and elements of a "
-            "fixed size",
-            with_type(graph, result));
-      }
+    if (graph.device(node).empty()) continue;
+    if (!on_device.valid()) on_device = node;
+    if (graph.device(node) != graph.device(on_device)) {
+      return refuse("'{}' runs on \"{}\" and '{}' on \"{}\"; a program runs on one device",
+                    graph.name(on_device), graph.device(on_device), graph.name(node),
+                    graph.device(node));
     }
   }
   return {};

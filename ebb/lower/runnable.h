@@ -7,7 +7,8 @@
 
 namespace ebb {
 
-// Whether a program can run the graph: one device, straight lines, every size known.
+// Whether a program can run the graph: one device, straight lines, every size known; on the host
+// nothing but what was swapped out.
 [[nodiscard]] Status check_runnable(const Graph& graph);
 
 // Whether the recipe can be the node's: its requests are for results of the node, each at most

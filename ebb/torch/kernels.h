@@ -3,7 +3,7 @@
 //   TorchKernels kernels;                       // installs the allocator (allocator.h)
 //   Result<std::vector<Recipe>> recipes = exec::measure_all(graph, kernels);
 //   Result<Program> program = lower(graph, *recipes);
-//   Result<exec::Executor> executor = exec::Executor::make(graph, *program, kernels, arena);
+//   Result<exec::Executor> executor = exec::Executor::make(graph, *program, kernels, arena, host);
 //
 // Operators run below autograd and autocast, on the calling thread and PyTorch's own pool of
 // threads, with PyTorch's default generator: as in an eager step.

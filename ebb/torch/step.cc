@@ -34,7 +34,15 @@ Result<std::unique_ptr<Step>> Step::make(Graph graph, const StepOptions& options
   if (!arena) return fail(arena.error());
   step->arena_ = std::make_shared<const exec::Arena>(*std::move(arena));
 
-  auto executor = exec::Executor::make(step->graph_, step->program_, step->kernels_, *step->arena_);
+  auto host = exec::Arena::make(step->program_.host_size);
+  if (!host) {
+    host.error().message = "for what is swapped out, " + host.error().message;
+    return fail(host.error());
+  }
+  step->host_ = std::make_shared<const exec::Arena>(*std::move(host));
+
+  auto executor = exec::Executor::make(step->graph_, step->program_, step->kernels_, *step->arena_,
+                                       *step->host_);
   if (!executor) return fail(executor.error());
   step->executor_ = std::make_unique<exec::Executor>(*std::move(executor));
   return step;

@@ -1,4 +1,5 @@
-// A training step made ready to run on PyTorch's kernels: graph, program, arena and executor.
+// A training step made ready to run on PyTorch's kernels: graph, program, arena, host slab and
+// executor.
 //
 //   Result<std::unique_ptr<Step>> step = Step::make(graph);
 //   std::memcpy((*step)->place(weight), ...);            // the state, once
@@ -30,8 +31,8 @@ struct StepOptions {
 
 class Step {
  public:
-  // Measures every distinct operation, plans the arena, binds every kernel. The graph must pass the
-  // verifier.
+  // Measures every distinct operation, plans arena and host slab, binds every kernel. The graph
+  // must pass the verifier.
   [[nodiscard]] static Result<std::unique_ptr<Step>> make(Graph graph,
                                                           const StepOptions& options = {});
   Step(const Step&) = delete;
@@ -48,8 +49,11 @@ class Step {
   [[nodiscard]] const Program& program() const { return program_; }
   [[nodiscard]] const std::vector<Recipe>& recipes() const { return recipes_; }
   [[nodiscard]] std::byte* place(TensorId tensor) const { return executor_->place(tensor); }
-  // Shared, because what the user holds in it may outlive the step.
-  [[nodiscard]] const std::shared_ptr<const exec::Arena>& arena() const { return arena_; }
+  // The block that a tensor lies in: the arena or the host slab. Shared, because what the user
+  // holds in it may outlive the step.
+  [[nodiscard]] const std::shared_ptr<const exec::Arena>& block(TensorId tensor) const {
+    return graph_.type(tensor).residence == Residence::kHost ? host_ : arena_;
+  }
 
  private:
   explicit Step(Graph graph) : graph_(std::move(graph)) {}
@@ -59,6 +63,7 @@ class Step {
   std::vector<Recipe> recipes_;
   Program program_;
   std::shared_ptr<const exec::Arena> arena_;
+  std::shared_ptr<const exec::Arena> host_;
   std::unique_ptr<exec::Executor> executor_;
 };
 

@@ -65,9 +65,10 @@ TensorId tensor_of(const Step& step, std::string_view name) {
 // The bytes of the whole storage behind a tensor. They stay as long as somebody has them.
 Memory memory_of(const Step& step, std::string_view name) {
   const Graph& graph = step.graph();
-  const StorageId storage = graph.storage(tensor_of(step, name));
+  const TensorId tensor = tensor_of(step, name);
+  const StorageId storage = graph.storage(tensor);
   using Owner = std::shared_ptr<const exec::Arena>;
-  auto owner = std::make_unique<Owner>(step.arena());
+  auto owner = std::make_unique<Owner>(step.block(tensor));
   const nb::capsule capsule(owner.get(), [](void* p) noexcept {
     const std::unique_ptr<Owner> gone(static_cast<Owner*>(p));
   });
@@ -137,6 +138,7 @@ void bind(nb::module_& module) {
       .def_prop_ro("arena_bytes", [](const Step& step) { return step.program().arena_size.count; })
       .def_prop_ro("state_bytes", [](const Step& step) { return step.program().state_size.count; })
       .def_prop_ro("bound_bytes", [](const Step& step) { return step.program().bound.count; })
+      .def_prop_ro("host_bytes", [](const Step& step) { return step.program().host_size.count; })
       .def_prop_ro("instruction_count",
                    [](const Step& step) { return step.program().instructions.size(); });
 }

@@ -36,8 +36,9 @@ class Machine {
     const auto recipes = measure_all(graph_, kernels_);
     program_ = lower(graph_, *recipes).value();
     arena_ = std::make_unique<Arena>(Arena::make(program_.arena_size).value());
-    executor_ =
-        std::make_unique<Executor>(Executor::make(graph_, program_, kernels_, *arena_).value());
+    host_ = std::make_unique<Arena>(Arena::make(program_.host_size).value());
+    executor_ = std::make_unique<Executor>(
+        Executor::make(graph_, program_, kernels_, *arena_, *host_).value());
   }
 
   Status run(double bad, const Executor::Interrupted& interrupted = nullptr) {
@@ -63,6 +64,7 @@ class Machine {
   HashKernels kernels_;
   Program program_;
   std::unique_ptr<Arena> arena_;
+  std::unique_ptr<Arena> host_;
   std::unique_ptr<Executor> executor_;
 };
 
@@ -230,7 +232,8 @@ TEST(Executor, GivesScalarsTheTypeTheyAreDeclaredWith) {
   const auto program = lower(*graph, std::vector<Recipe>(graph->node_count()));
   ASSERT_TRUE(program);
   const auto arena = Arena::make(program->arena_size);
-  auto executor = Executor::make(*graph, *program, kernels, *arena);
+  const auto host = Arena::make(program->host_size);
+  auto executor = Executor::make(*graph, *program, kernels, *arena, *host);
   ASSERT_TRUE(executor);
   Scalars scalars(*graph);
   scalars.set(graph->find_scalar("n"), 7.0);
@@ -250,9 +253,56 @@ TEST(Executor, RefusesAnArenaThatIsTooSmall) {
   HashKernels kernels;
   const auto program = lower(*graph, std::vector<Recipe>(graph->node_count()));
   const auto arena = Arena::make(Bytes{1024});
-  const auto executor = Executor::make(*graph, *program, kernels, *arena);
+  const auto host = Arena::make(Bytes{});
+  const auto executor = Executor::make(*graph, *program, kernels, *arena, *host);
   ASSERT_FALSE(executor);
   EXPECT_EQ(executor.error().message, "the program needs an arena of 4KiB, and this one has 1KiB");
+}
+
+const char* const kSwapped = R"(graph g {
+  input %x: f32[8] strides [3]
+  %a: f32[8] strides [3] = my::op(%x)
+  %a.host: f32[8] strides [3] @host = ebb::swap_out(%a)
+  %b: f32[8] = my::op(%x)
+  %a.back: f32[8] strides [3] = ebb::swap_in(%a.host)
+  return %a.host, %a.back, %b
+}
+)";
+
+TEST(Executor, RefusesAHostSlabThatIsTooSmall) {
+  const auto graph = parse_valid(kSwapped);
+  ASSERT_TRUE(graph) << graph.error().message;
+  HashKernels kernels;
+  const auto program = lower(*graph, *measure_all(*graph, kernels));
+  ASSERT_TRUE(program) << program.error().message;
+  const auto arena = Arena::make(program->arena_size);
+  const auto host = Arena::make(Bytes{64});
+  const auto executor = Executor::make(*graph, *program, kernels, *arena, *host);
+  ASSERT_FALSE(executor);
+  EXPECT_EQ(executor.error().message,
+            "the program needs a host slab of 128B, and this one has 64B");
+}
+
+TEST(Executor, CopiesEveryByteThatATensorSpans) {
+  const auto graph = parse_valid(kSwapped);
+  HashKernels kernels;
+  const auto program = lower(*graph, *measure_all(*graph, kernels));
+  const auto arena = Arena::make(program->arena_size);
+  const auto host = Arena::make(program->host_size);
+  auto executor = Executor::make(*graph, *program, kernels, *arena, *host);
+  ASSERT_TRUE(executor) << executor.error().message;
+  Scalars scalars(*graph);
+  ASSERT_TRUE(executor->run(scalars));
+  const auto bytes = [&](const char* name) {
+    const TensorId tensor = graph->find_tensor(name);
+    return std::string(reinterpret_cast<const char*>(executor->place(tensor)),
+                       byte_count(*graph, tensor));
+  };
+  const std::byte* place = executor->place(graph->find_tensor("a.host"));
+  EXPECT_TRUE(host->data() <= place && place + 88 <= host->data() + host->size().count);
+  EXPECT_EQ(bytes("a.host").size(), 88U) << "of 8 elements, 12 bytes from one to the next";
+  EXPECT_EQ(bytes("a.back"), bytes("a.host"));
+  EXPECT_NE(bytes("a.back"), std::string(88, '\0'));
 }
 
 TEST(Executor, SaysWhatCannotBeBound) {
@@ -266,11 +316,21 @@ TEST(Executor, SaysWhatCannotBeBound) {
   const auto recipes = measure_all(*graph, kernels);
   const auto program = lower(*graph, *recipes);
   const auto arena = Arena::make(program->arena_size);
-  const auto executor = Executor::make(*graph, *program, kernels, *arena);
+  const auto host = Arena::make(program->host_size);
+  const auto executor = Executor::make(*graph, *program, kernels, *arena, *host);
   ASSERT_FALSE(executor);
   EXPECT_EQ(executor.error().message,
             "test::unbound cannot be bound; when preparing test::unbound, from model.py:3: '%a: "
             "f32[4] = test::unbound(%x) {ebb.at = \"model.py:3\"}', on %x: f32[4]");
+}
+
+TEST(MeasureAll, DoesNotAskTheFrameworkAboutCopies) {
+  const auto graph = parse_valid(kSwapped);
+  HashKernels kernels;
+  const auto recipes = measure_all(*graph, kernels);
+  ASSERT_TRUE(recipes);
+  EXPECT_EQ(kernels.measured(), 2) << "%a and %b";
+  EXPECT_TRUE((*recipes)[graph->find_node("a.host").index()].requests.empty());
 }
 
 TEST(MeasureAll, MeasuresEachSignatureOnceAndTellsHowFarItIs) {

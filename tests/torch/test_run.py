@@ -351,9 +351,10 @@ def test_every_kind_of_number_is_printed(tmp_path):
 
 def test_the_fields_of_json_are_documented(saved):
     report = json.loads(run_well(saved.path, "--json"))
-    assert list(report) == ["arena_bytes", "state_bytes", "bound_bytes", "steps"]
+    assert list(report) == ["arena_bytes", "state_bytes", "bound_bytes", "host_bytes", "steps"]
     assert list(report["steps"][0]) == ["outputs", "seconds"]
     assert report["state_bytes"] < report["bound_bytes"] <= report["arena_bytes"]
+    assert report["host_bytes"] == 0, "nothing is swapped out"
     assert report["steps"][0]["seconds"] > 0
     section = (ROOT / "docs/command-line.md").read_text(encoding="utf-8").split("## `ebb run")[1]
     for field in [*report, *report["steps"][0]]:

@@ -60,6 +60,7 @@ def test_memory_is_what_was_asked_for():
     memory = compiled(budget="100%").memory()
     assert memory.peak_bytes == memory.budget_bytes
     assert 0 < memory.state_bytes < memory.bound_bytes <= memory.peak_bytes
+    assert memory.host_bytes == 0, "nothing is swapped out"
     assert compiled(budget="1MiB").memory().budget_bytes == 2**20
     assert compiled(budget=10**6).memory().budget_bytes == 10**6
 

@@ -79,8 +79,10 @@ void print_notes(const StateFile& state, const std::string& path) {
 }
 
 std::string head_line(const Program& program) {
-  return fmt::format("arena {}, of it state {}; bound {}\n", to_human(program.arena_size),
-                     to_human(program.state_size), to_human(program.bound));
+  std::string line = fmt::format("arena {}, of it state {}; bound {}", to_human(program.arena_size),
+                                 to_human(program.state_size), to_human(program.bound));
+  if (program.host_size.count > 0) line += fmt::format("; host {}", to_human(program.host_size));
+  return line + "\n";
 }
 
 std::string step_line(const Graph& graph, std::size_t number, const StepRecord& record) {
@@ -106,6 +108,7 @@ std::string json_text(const Program& program, const std::vector<StepRecord>& rec
   const Json out{{"arena_bytes", program.arena_size.count},
                  {"state_bytes", program.state_size.count},
                  {"bound_bytes", program.bound.count},
+                 {"host_bytes", program.host_size.count},
                  {"steps", std::move(steps)}};
   return out.dump(2) + "\n";
 }

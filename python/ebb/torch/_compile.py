@@ -28,7 +28,8 @@ from ._text import dtype_of
 
 @dataclasses.dataclass(frozen=True)
 class Memory:
-    """What a compiled step holds, in bytes. All of it is one arena, allocated once."""
+    """What a compiled step holds, in bytes: one arena, and one block on the host for what is
+    swapped out. Both are allocated once."""
 
     budget_bytes: int
     """What it may use."""
@@ -38,6 +39,8 @@ class Memory:
     """Of these, what lives from step to step: parameters, buffers, optimizer state, constants."""
     bound_bytes: int
     """What is alive at once at the worst moment; no placement in memory can be smaller."""
+    host_bytes: int
+    """What is swapped out at once at most: the block on the host, which does not count in the budget."""
 
 
 class Step:
@@ -64,6 +67,7 @@ class Step:
             peak_bytes=self._runtime.arena_bytes,
             state_bytes=self._runtime.state_bytes,
             bound_bytes=self._runtime.bound_bytes,
+            host_bytes=self._runtime.host_bytes,
         )
         self._inputs = [_view(self._runtime, name) for name in captured.inputs]
         self._outputs = [_view(self._runtime, name) for name in self._runtime.outputs]

@@ -51,7 +51,9 @@ Result<LmsRewritten> rewrite_by_lms(const Graph& graph, const LmsOptions& option
                                     const RewriterOptions& rewriting) {
   auto plan = choose_swaps(graph, options);
   if (!plan) return fail(plan.error());
-  LmsRewritten done{.graph = graph, .plan = *std::move(plan)};
+  LmsRewritten done;
+  done.graph = graph;
+  done.plan = *std::move(plan);
   const std::size_t chosen = done.plan.swaps.size();
   Rewriter rewriter(done.graph, rewriting);
   apply_swaps(rewriter, done.plan);

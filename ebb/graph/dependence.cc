@@ -77,6 +77,8 @@ Updates::Updates(const Graph& graph) : is_updated_(graph.storage_count()) {
 }
 
 NodeId Updates::updater(StorageId storage, std::uint32_t version) const {
+  // Most storages never are, and those added since the index was made are not in it.
+  if (storage.index() >= is_updated_.size() || !is_updated(storage)) return {};
   const std::uint32_t found = index_.find(hash_version(storage, version), [&](std::uint32_t i) {
     return updates_[i].storage == storage && updates_[i].version == version;
   });

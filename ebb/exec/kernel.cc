@@ -8,12 +8,14 @@
 #include "ebb/graph/print.h"
 #include "ebb/graph/signature.h"
 #include "ebb/lower/program.h"
+#include "ebb/lower/runnable.h"
 
 namespace ebb::exec {
 
 Result<std::vector<Recipe>> measure_all(
     const Graph& graph, Kernels& kernels,
     const std::function<void(std::size_t, std::size_t)>& progress) {
+  if (Status ok = check_runnable(graph); !ok) return fail(std::move(ok.error()));
   struct Use {
     NodeId node;
     std::size_t signature = 0;

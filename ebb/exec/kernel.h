@@ -50,7 +50,8 @@ class Kernels {
                                                              Places places) = 0;
 };
 
-// The recipe of every node, each signature measured once. `progress(done, total)` may be null.
+// The recipe of every node, each signature measured once; copies need none. What lower would refuse
+// of the graph is refused before anything is measured. `progress(done, total)` may be null.
 [[nodiscard]] Result<std::vector<Recipe>> measure_all(
     const Graph& graph, Kernels& kernels,
     const std::function<void(std::size_t, std::size_t)>& progress = nullptr);

@@ -333,6 +333,23 @@ TEST(MeasureAll, DoesNotAskTheFrameworkAboutCopies) {
   EXPECT_TRUE((*recipes)[graph->find_node("a.host").index()].requests.empty());
 }
 
+TEST(MeasureAll, RefusesWhatNoProgramRunsBeforeItMeasuresAnything) {
+  const auto graph = parse_valid(R"(graph g {
+  input %x: f32[4]
+  %a: f32[4] = my::op(%x)
+  %b: bf16[4] = ebb::encode(%a) {codec = "bf16"}
+  return %b
+}
+)");
+  HashKernels kernels;
+  const auto recipes = measure_all(*graph, kernels);
+  ASSERT_FALSE(recipes);
+  EXPECT_EQ(recipes.error().message,
+            "'%b: bf16[4] = ebb::encode(%a) {codec = \"bf16\"}' needs a kernel of a codec, and "
+            "there are no kernels for codecs yet; swap without one");
+  EXPECT_EQ(kernels.measured(), 0);
+}
+
 TEST(MeasureAll, MeasuresEachSignatureOnceAndTellsHowFarItIs) {
   const auto graph = parse_valid(R"(graph g {
   input %x: f32[4]

@@ -9,7 +9,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 import torchvision
+from safetensors.torch import save_file
 from small_models import Transformer, UNet3d, images, sentences, word_loss
+from torch import nn
 
 import ebb.torch
 
@@ -120,3 +122,92 @@ def test_swapping_all_that_backward_reads_needs_a_smaller_arena(step):
 def test_every_setting_of_the_paper_computes_the_same(step, options):
     graph, _ = rewrite(step, *options)
     step.run_rewritten(graph)
+
+
+# Decisions by hand.
+
+
+def apply(graph, *decisions):
+    """The graph after the decisions, which must all apply."""
+    plan, rewritten = graph.with_suffix(".plan"), graph.with_name("applied.ebb")
+    tool("rewrite", graph, "-o", rewritten, "--n-tensors", 0, "--save-plan", plan)
+    head = plan.read_text(encoding="utf-8")  # the graph's fingerprint, and no decisions
+    plan.write_text(head + "".join(f"{line}\n" for line in decisions), encoding="utf-8")
+    tool("apply", graph, plan, "-o", rewritten)
+    return rewritten
+
+
+def test_recomputes_swaps_and_delays_written_by_hand_compute_the_same(tmp_path):
+    model = nn.Sequential(
+        nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Conv2d(16, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(512, 10)
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    step = Step(tmp_path, model, F.cross_entropy, optimizer, images(4, 12))
+    graph = apply(
+        step.path,
+        "recompute %1/relu for gradients/2/convolution_backward, gradients/1/threshold_backward "
+        "after gradients/3/threshold_backward",
+        "swap %0/convolution for 1/relu.again after gradients/5/mm",
+        "swap %3/relu for gradients/5/mm_2 after gradients/nll_loss_backward "
+        "for gradients/3/threshold_backward after gradients/5/mm",
+        "delay gradients/5/mm_2 after gradients/5/sum",
+    )
+    text = graph.read_text(encoding="utf-8")
+    assert text.count("ebb::swap_out(") == 2
+    assert text.count("ebb::swap_in(") == 3
+    assert "%1/relu.again" in text and "%4/view.back" in text
+    run = step.run_rewritten(graph)
+    assert run.host == 4 * (4 * 16 * 10 * 10) + 4 * (4 * 8 * 8 * 8), "both wait at the same time"
+
+
+UPDATED = """graph g {
+  input %x: f32[1000]
+  param %w: f32[1000]
+  %y: f32[1000] = aten::mul.Tensor(%x, %w)
+  %b: f32[1000] = aten::sigmoid(%y)
+  %w.1: f32[1000] ~ %w = aten::add_.Tensor(%w!, %b)
+  %c: f32[1000] = aten::mul.Tensor(%b, %y)
+  %s: f32[] = aten::sum(%c)
+  return %s
+}
+"""
+
+
+def test_what_is_recomputed_after_an_update_reads_the_value_from_before(tmp_path):
+    graph = tmp_path / "step.ebb"
+    graph.write_text(UPDATED, encoding="utf-8")
+    state = tmp_path / "step.safetensors"
+    save_file({"x": torch.randn(1000), "w": torch.randn(1000)}, state)
+    rewritten = apply(graph, "recompute %y for c after b")
+    assert "%w.kept: f32[1000] = ebb::snapshot(%w)" in rewritten.read_text(encoding="utf-8")
+    plain, run = Run(graph, state), Run(rewritten, state)
+    assert run.outputs == plain.outputs
+    assert len({str(outputs) for outputs in run.outputs}) == STEPS
+    assert run.state == plain.state
+
+
+# What is printed.
+
+
+def test_the_host_memory_is_printed_beside_the_arena(tmp_path):
+    graph = tmp_path / "step.ebb"
+    graph.write_text(UPDATED, encoding="utf-8")
+    save_file({"x": torch.randn(1000), "w": torch.randn(1000)}, tmp_path / "step.safetensors")
+    rewritten = apply(graph, "swap %y for c after b")
+    head = tool("run", rewritten, "--state", tmp_path / "step.safetensors").splitlines()[0]
+    assert head.startswith("arena ") and head.endswith("; host 3.9 KiB"), head
+    program = tool("run", rewritten, "--program")
+    assert ", host 4032 (bound 4032), " in program
+    assert "%y.host 0..4000 @host = ebb::swap_out(%y " in program
+
+
+def test_codecs_are_refused_by_name(tmp_path):
+    graph = tmp_path / "step.ebb"
+    graph.write_text(UPDATED, encoding="utf-8")
+    save_file({"x": torch.randn(1000), "w": torch.randn(1000)}, tmp_path / "step.safetensors")
+    rewritten = apply(graph, "swap %y for c after b as bf16")
+    done = subprocess.run(
+        [TOOL, "run", rewritten, "--program"], capture_output=True, text=True, env=ENVIRONMENT, check=False
+    )
+    assert done.returncode == 3
+    assert "there are no kernels for codecs yet; swap without one" in done.stderr

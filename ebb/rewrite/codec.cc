@@ -88,6 +88,10 @@ tl::expected<TensorType, std::string> encoded_type(std::string_view codec, const
     return tl::make_unexpected(
         fmt::format("codec {} takes {}, not {}", codec, name(row->takes), name(type.dtype)));
   }
+  if (!extent(type)) {
+    return tl::make_unexpected(
+        fmt::format("codec {} takes tensors of known size, not {}", codec, to_text(type)));
+  }
   if (!is_dense(type)) {
     return tl::make_unexpected(
         fmt::format("codec {} takes elements that lie side by side, not {}", codec, to_text(type)));

@@ -201,8 +201,9 @@ tl::expected<TensorId, std::string> find_source(const Rewriter& rewriter, Tensor
   if (graph.version(tensor) == 0) return root;
   const NodeId maker = rewriter.version_maker(tensor);
   for (const TensorId result : graph.results(maker)) {
+    const auto bytes = extent(graph.type(result));  // not known: it may be a part
     const bool is_all = graph.storage(result) == storage && graph.offset(result).count == 0 &&
-                        extent(graph.type(result)) == graph.size(storage);
+                        bytes && bytes == graph.size(storage);
     if (is_all) return result;
   }
   return tl::make_unexpected(

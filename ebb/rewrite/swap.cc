@@ -17,7 +17,6 @@ Objection objection_to_source(const Graph& graph, TensorId source, std::string_v
   if (element_size(type.dtype) == 0) {
     return fmt::format("values of type {} have no fixed size", name(type.dtype));
   }
-  if (!extent(type)) return fmt::format("its size is not known: {}", to_text(type));
   const NodeId maker = graph.producer(source);
   if (graph.op(maker) == kSwapIn || graph.op(maker) == kDecode) {
     return fmt::format("'{}' has just brought it back; change the swap that did",

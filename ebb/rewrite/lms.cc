@@ -193,7 +193,10 @@ class Driver {
   }
 
   [[nodiscard]] bool is_candidate(NodeId producer, NodeId reader) const {
-    if (graph_.runs_on_host(reader) || is_copy_by_rewriting(graph_, reader)) return false;
+    if (graph_.runs_on_host(reader) || is_copy_by_rewriting(graph_, reader) ||
+        assigns_variable(graph_, reader)) {
+      return false;
+    }
     const std::int64_t span = levels_between(producer, reader);
     if (options_.whole_graph && span >= options_.alpha) return true;
     if (phase(producer) != LmsPhase::kForward) return false;

@@ -65,6 +65,14 @@ std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::strin
   return phases;
 }
 
+bool assigns_variable(const Graph& graph, NodeId node) {
+  constexpr std::array<std::string_view, 4> kAssignments = {"ebb::assign", "aten::copy_", "Assign",
+                                                            "AssignVariableOp"};
+  return updates_variable(graph, node) &&
+         std::any_of(kAssignments.begin(), kAssignments.end(),
+                     [&](std::string_view type) { return is_of_type(graph.op(node), type); });
+}
+
 bool makes_only_views(const Graph& graph, NodeId node) {
   const auto results = graph.results(node);
   return graph.is_op(node) && !results.empty() && graph.effect(node) == Effect::kPure &&

@@ -22,6 +22,9 @@ enum class LmsPhase : std::uint8_t {
 // forward operations either. O(nodes + edges).
 std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::string> scopes);
 
+// Whether the node is nothing but an edge into a variable: what the paper draws as an update.
+bool assigns_variable(const Graph& graph, NodeId node);
+
 // Whether a node runs no code, because all it makes are places in the bytes of its operands.
 bool makes_only_views(const Graph& graph, NodeId node);
 

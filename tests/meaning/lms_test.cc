@@ -2,6 +2,7 @@
 // the swap rule accepts it: on training steps, and on random graphs.
 #include "ebb/rewrite/lms.h"
 
+#include <algorithm>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -12,6 +13,7 @@
 #include "ebb/graph/verify.h"
 #include "ebb/order/gamma.h"
 #include "ebb/rewrite/lms_graph.h"
+#include "ebb/rewrite/lms_rewrite.h"
 #include "ebb/rewrite/rewriter.h"
 #include "examples/models.h"
 #include "tests/meaning/random_graph.h"
@@ -100,15 +102,6 @@ class PlainReading {
   std::vector<std::vector<bool>> waits_for_;
 };
 
-// The examples call a gradient %grad.a; the driver knows the backward phase by its scope.
-Graph with_gradient_scope(const Graph& graph) {
-  std::string text = print(graph);
-  for (std::size_t at = text.find("%grad."); at != std::string::npos; at = text.find("%grad.")) {
-    text.replace(at, 6, "%gradients/");
-  }
-  return parse_valid(text).value();
-}
-
 // Gives back how many swaps there were to compare.
 std::size_t expect_plain_reading(const Graph& graph, const LmsOptions& options) {
   const PlainReading plain(graph, options.lb, options.ub);
@@ -139,7 +132,7 @@ std::size_t expect_plain_reading(const Graph& graph, const LmsOptions& options) 
 }
 
 void expect_plain_reading_everywhere(const Result<Graph>& example) {
-  const Graph graph = with_gradient_scope(example.value());
+  const Graph graph = example.value();
   std::size_t compared = 0;
   for (const std::string strategy : {"chain_rule", "direct_order"}) {
     for (const bool fuse : {false, true}) {
@@ -152,13 +145,12 @@ void expect_plain_reading_everywhere(const Result<Graph>& example) {
   EXPECT_GT(compared, 300U);
 }
 
-// Applies what was chosen; sizes that are not known are the rule's own reason against it.
+// Applies what was chosen.
 void expect_accepted(const Graph& original, const LmsOptions& options) {
   const LmsPlan plan = choose_swaps(original, options).value();
   Graph graph = original;
   Rewriter rewriter(graph, {.verify_each = false});
   for (const SwapDecision& swap : plan.swaps) {
-    if (!original.size(original.storage(swap.tensor))) continue;
     const Status done = rewriter.apply(swap);
     EXPECT_TRUE(done.has_value()) << done.error().message << "\n" << print(original);
   }
@@ -170,7 +162,7 @@ void expect_accepted(const Graph& original, const LmsOptions& options) {
 TEST(LmsMeaning, TheRuleAcceptsWhatIsChosenForTrainingSteps) {
   for (const auto& example :
        {examples::mlp(), examples::resnet(), examples::unet(), examples::transformer()}) {
-    const Graph graph = with_gradient_scope(example.value());
+    const Graph graph = example.value();
     expect_accepted(graph, {});
     expect_accepted(graph, {.ctrld_strategy = "direct_order", .fuse_swapins = true});
     expect_accepted(graph, {.swap_branches = true, .whole_graph = true, .codec = "bf16"});
@@ -202,11 +194,66 @@ TEST(LmsMeaning, TheSameGraphGivesTheSamePlan) {
     for (const SwapDecision& swap : plan.swaps) out += to_text(graph, swap) + "\n";
     return out;
   };
-  const Graph graph = with_gradient_scope(examples::unet().value());
+  const Graph graph = examples::unet().value();
   const std::string first = plan_text(graph);
   EXPECT_FALSE(first.empty());
   EXPECT_EQ(plan_text(graph), first);
   EXPECT_EQ(plan_text(parse_valid(print(graph)).value()), first);
+}
+
+// What runs when nothing but the tensor is asked for.
+std::vector<bool> needed_for(const Graph& graph, TensorId tensor) {
+  std::vector<bool> needed(graph.node_count());
+  needed[graph.producer(tensor).index()] = true;
+  const auto lines = graph.order();
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (!needed[line->index()]) continue;
+    for (const Operand& operand : graph.operands(*line)) {
+      if (operand.tensor.valid()) needed[graph.producer(operand.tensor).index()] = true;
+    }
+    for (const NodeId control : graph.controls(*line)) needed[control.index()] = true;
+  }
+  return needed;
+}
+
+// How many added nodes run when all is asked for that the original computes without its backward
+// phase.
+std::size_t added_nodes_in_forward_phase(const Graph& original, const LmsOptions& options) {
+  const Graph rewritten = rewrite_by_lms(original, options).value().graph;
+  const std::vector<LmsPhase> phases = find_phases(original, options.optimizer_scopes);
+  const auto runs_backward = [&](const std::vector<bool>& needed) {
+    return std::any_of(original.nodes().begin(), original.nodes().end(), [&](NodeId node) {
+      return needed[node.index()] && phases[node.index()] == LmsPhase::kBackward;
+    });
+  };
+  std::size_t forward = 0;
+  std::vector<bool> added(rewritten.node_count());
+  for (const TensorId tensor : original.tensors()) {
+    if (runs_backward(needed_for(original, tensor))) continue;
+    ++forward;
+    const auto needed = needed_for(rewritten, tensor);
+    for (std::size_t i = original.node_count(); i < needed.size(); ++i) {
+      added[i] = added[i] || needed[i];
+    }
+  }
+  EXPECT_GT(forward, 10U);
+  return static_cast<std::size_t>(std::count(added.begin(), added.end(), true));
+}
+
+TEST(LmsMeaning, ForwardOnlyFetchesRunNoAddedNodeUnlessBranchesAreSwapped) {
+  const Graph unet = examples::unet({.depth = 2, .size = 32}).value();
+  for (const auto& example :
+       {examples::mlp(), examples::resnet({.blocks = {1, 2, 1}, .image = 32}),
+        examples::transformer({.layers = 2, .width = 64, .heads = 4}), Result<Graph>(unet)}) {
+    const Graph graph = example.value();
+    for (const std::string strategy : {"chain_rule", "direct_order"}) {
+      for (const bool fuse : {false, true}) {
+        const LmsOptions options{.ctrld_strategy = strategy, .fuse_swapins = fuse};
+        EXPECT_EQ(added_nodes_in_forward_phase(graph, options), 0U);
+      }
+    }
+  }
+  EXPECT_GT(added_nodes_in_forward_phase(unet, {.swap_branches = true, .branch_threshold = 5}), 0U);
 }
 
 TEST(LmsMeaning, TriggersOfAResidualNetworkAreThoseOfAPlainReading) {

@@ -9,15 +9,18 @@
 // `ebb_text_tests FOLDER` makes each case of FOLDER/*.test a GoogleTest case; with --update it
 // writes what came out into the files instead, for review. docs/testing.md lists the sections.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <exception>
 #include <filesystem>
 #include <functional>
 #include <map>
+#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +34,10 @@
 #include "ebb/order/gamma.h"
 #include "ebb/order/liveness.h"
 #include "ebb/report/summary.h"
+#include "ebb/rewrite/lms_rewrite.h"
+#include "ebb/rewrite/proof.h"
 #include "ebb/rewrite/rewriter.h"
+#include "tools/ebb/lms_options.h"
 
 namespace ebb {
 namespace {
@@ -44,6 +50,7 @@ struct Case {
   std::string title;
   std::string comment;  // between the title and the first section
   std::vector<Section> sections;
+  std::string graph_above;  // of the case before, for "--- graph above"
 };
 struct File {
   std::string path;
@@ -59,7 +66,7 @@ File read_cases(const std::string& path) {
     const std::string line = text.substr(at, end - at);
     at = end;
     if (line.starts_with("=== ")) {
-      file.cases.push_back({line.substr(4, line.size() - 5), {}, {}});
+      file.cases.push_back({line.substr(4, line.size() - 5), {}, {}, {}});
     } else if (file.cases.empty()) {
       file.preamble += line;
     } else if (line.starts_with("--- ")) {
@@ -68,6 +75,13 @@ File read_cases(const std::string& path) {
       file.cases.back().comment += line;
     } else {
       file.cases.back().sections.back().body += line;
+    }
+  }
+  std::string above;
+  for (Case& test : file.cases) {
+    test.graph_above = above;
+    for (const Section& section : test.sections) {
+      if (section.name == "graph") above = section.body;
     }
   }
   return file;
@@ -156,6 +170,29 @@ std::string implicit_copies_of(const Graph& graph) {
   return out;
 }
 
+// The lines that run when nothing but the tensor is asked for.
+std::string fetching(const Graph& graph, std::string_view name) {
+  const TensorId tensor = graph.find_tensor(name);
+  if (!tensor.valid()) return fmt::format("no such tensor: {}\n", name);
+  const auto lines = graph.order();
+  std::vector<bool> runs(graph.node_count());
+  runs[graph.producer(tensor).index()] = true;
+  std::string out;
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
+    if (!runs[line->index()]) continue;
+    for (const Operand& operand : graph.operands(*line)) {
+      if (operand.tensor.valid()) runs[graph.producer(operand.tensor).index()] = true;
+    }
+    graph.for_each_scalar_read(
+        *line, [&](ScalarId scalar) { runs[graph.producer(scalar).index()] = true; });
+    for (const NodeId control : graph.controls(*line)) runs[control.index()] = true;
+  }
+  for (const NodeId node : lines) {
+    if (runs[node.index()]) out += fmt::format("{}\n", graph.name(node));
+  }
+  return out;
+}
+
 // Every kernel asks for its new results and for the workspace that its line names.
 std::vector<Recipe> plain_recipes(const Graph& graph) {
   std::vector<Recipe> recipes(graph.node_count());
@@ -213,8 +250,19 @@ const std::map<std::string, Question>& questions() {
   return kQuestions;
 }
 
-// Applies the decisions, one a line; or the first error as text.
-tl::expected<Graph, std::string> rewritten(Graph graph, const std::string& decisions) {
+// What a case has said so far.
+struct Context {
+  std::string graph;
+  std::string decisions;                   // to apply, one a line
+  std::optional<std::string> lms_options;  // to rewrite by the paper's driver
+  std::string rewritten;                   // to be proved the same computation
+};
+
+template <class T>
+using OrText = tl::expected<T, std::string>;
+
+// Applies the decisions, or the first error as text.
+OrText<Graph> rewritten(Graph graph, const std::string& decisions) {
   Rewriter rewriter(graph, {.verify_each = true});
   std::istringstream lines(decisions);
   std::string line;
@@ -236,37 +284,123 @@ tl::expected<Graph, std::string> rewritten(Graph graph, const std::string& decis
   return graph;
 }
 
-// The graph of a case after what is applied to it.
-tl::expected<Graph, std::string> graph_of(const std::string& text, const std::string& decisions) {
-  auto graph = parse_valid(text);
+// In the words of the command line, on one line or several.
+OrText<LmsOptions> lms_options(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  CLI::App app;
+  LmsOptions options;
+  tool::add_lms_options(app, options);
+  try {
+    app.parse(text);
+  } catch (const CLI::ParseError& error) {
+    return tl::make_unexpected(std::string(error.what()));
+  }
+  return options;
+}
+
+// The verifier looks after every swap, and the result is proved, or this throws.
+OrText<LmsRewritten> rewritten_by_lms(const Graph& graph, const std::string& options_text) {
+  const auto options = lms_options(options_text);
+  if (!options) return tl::make_unexpected(options.error());
+  auto done = rewrite_by_lms(graph, *options, {.verify_each = true});
+  if (!done) return tl::make_unexpected(done.error().render(""));
+  return *std::move(done);
+}
+
+std::string decisions_of(const Graph& graph, const LmsRewritten& done) {
+  std::string out;
+  for (const SwapDecision& swap : done.plan.swaps) out += to_text(graph, swap) + "\n";
+  return out;
+}
+
+std::string refused_of(const Graph& graph, const LmsRewritten& done) {
+  std::string out;
+  for (const LmsRefused& refused : done.plan.refused) {
+    out += fmt::format("%{} for {}: {}\n", graph.name(refused.tensor), graph.name(refused.consumer),
+                       reason_of(refused));
+  }
+  return out;
+}
+
+using LmsQuestion = std::string (*)(const Graph& original, const LmsRewritten&);
+const std::map<std::string, LmsQuestion>& lms_questions() {
+  static const std::map<std::string, LmsQuestion> kQuestions = {
+      {"expect decisions", decisions_of},
+      {"expect refused", refused_of},
+      {"expect summary", lms_summary},
+  };
+  return kQuestions;
+}
+
+OrText<std::string> proof_of(const Graph& original, const std::string& rewritten) {
+  const auto graph = parse_valid(rewritten);
+  if (!graph) return tl::make_unexpected(graph.error().render("rewritten.ebb"));
+  const auto proof = prove_same(original, *graph);
+  if (!proof) return tl::make_unexpected(proof.error().render(""));
+  return to_text(*proof) + "\n";
+}
+
+OrText<std::string> answer_about(const Graph& graph, const std::string& section) {
+  constexpr std::string_view kFetching = "expect fetching %";
+  if (section.starts_with(kFetching)) return fetching(graph, section.substr(kFetching.size()));
+  if (section == "expect error") return "no error\n";
+  const auto question = questions().find(section);
+  return question == questions().end() ? fmt::format("no such section: {}\n", section)
+                                       : question->second(graph);
+}
+
+OrText<std::string> answer_or_error(const Context& context, const std::string& section) {
+  auto graph = parse_valid(context.graph);
   if (!graph) return tl::make_unexpected(graph.error().render("test.ebb"));
-  return rewritten(std::move(*graph), decisions);
+  if (!context.rewritten.empty()) {
+    const auto proof = proof_of(*graph, context.rewritten);
+    if (!proof || section == "expect proof") return proof;
+    return answer_about(parse_valid(context.rewritten).value(), section);
+  }
+  if (context.lms_options) {
+    const auto done = rewritten_by_lms(*graph, *context.lms_options);
+    if (!done) return tl::make_unexpected(done.error());
+    const auto question = lms_questions().find(section);
+    if (question != lms_questions().end()) return question->second(*graph, *done);
+    return answer_about(done->graph, section);
+  }
+  const auto applied = rewritten(*std::move(graph), context.decisions);
+  if (!applied) return tl::make_unexpected(applied.error());
+  return answer_about(*applied, section);
 }
 
 // What the section should say, given what the sections above it say.
-std::string answer(const std::string& text, const std::string& decisions,
-                   const std::string& section) {
-  const auto graph = graph_of(text, decisions);
-  if (section == "expect error") return graph ? "no error\n" : graph.error() + "\n";
-  if (!graph) return "error: " + graph.error() + "\n";
-  const auto question = questions().find(section);
-  return question == questions().end() ? fmt::format("no such section: {}\n", section)
-                                       : question->second(*graph);
+std::string answer(const Context& context, const std::string& section) {
+  const auto text = answer_or_error(context, section);
+  if (text) return *text;
+  return (section == "expect error" ? "" : "error: ") + text.error() + "\n";
 }
 
 // Calls visit(section, what came out) for each expectation of the case.
 void evaluate(Case& test, const std::function<void(Section&, const std::string&)>& visit) {
-  std::string text;
-  std::string decisions;
+  Context context;
+  const auto begin = [&](std::string graph) {
+    context = Context();
+    context.graph = std::move(graph);
+  };
   for (Section& section : test.sections) {
     if (section.name == "graph") {
-      text = section.body;
-    } else if (section.name == "apply") {
-      decisions = section.body;
+      begin(section.body);
+    } else if (section.name == "graph above") {
+      begin(test.graph_above);
     } else if (section.name == "graph escaped") {
-      text = unescaped(section.body);
+      begin(unescaped(section.body));
+    } else if (section.name == "apply") {
+      begin(context.graph);
+      context.decisions = section.body;
+    } else if (section.name == "rewrite") {
+      begin(context.graph);
+      context.lms_options = section.body;
+    } else if (section.name == "rewritten") {
+      begin(context.graph);
+      context.rewritten = section.body;
     } else {
-      visit(section, answer(text, decisions, section.name));
+      visit(section, answer(context, section.name));
     }
   }
 }

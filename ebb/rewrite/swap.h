@@ -6,7 +6,7 @@
 //          one swap-out a storage, right below u; one swap-in a group of readers, right below its
 //          trigger g (or below the swap-out, where that stands later).
 //          With a codec: encode above the swap-out, decode below the swap-in.
-// When:    %t is on the device and of known size, is no variable's, and nobody updates it later;
+// When:    %t is on the device, is no variable's, and nobody updates it later;
 //          every v of the group waits for g in the dependence order.
 // Why:     all new nodes together are the identity (a lossy codec apart, which somebody asked for);
 //          erasing them gives the graph we began with. What v waits for through the swap-in, u and

@@ -40,6 +40,69 @@ def test_links_between_documents_lead_somewhere():
             assert (path.parent / target).exists(), f"{path.name} links to {target}"
 
 
+def rewrites(path):
+    """In documents, a block of decisions, or of options of `ebb rewrite`, stands below the graph that it is about and right
+    above what comes of it: a graph, the decisions that were chosen, or the refusal."""
+    text = path.read_text()
+    found = list(re.finditer(r"^```(\w*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+    graph = None
+    for above, block, below in zip([None, *found], found, [*found[1:], None]):
+        if block[1] == "ebb" and (above is None or above[1] not in ("decisions", "rewrite")):
+            graph = block[2]
+        if block[1] in ("decisions", "rewrite"):
+            line = text.count("\n", 0, block.start()) + 1
+            yield pytest.param(graph, block[1], block[2], below[1], below[2], id=f"{path.name}:{line}")
+
+
+@pytest.mark.parametrize("before, how, what, kind, after", [each for path in DOCUMENTS for each in rewrites(path)])
+def test_rewrites_in_documents_give_what_stands_below_them(ebb, tmp_path, before, how, what, kind, after):
+    assert kind in ("ebb", "chosen", "refused")
+    graph, plan, out = tmp_path / "before.ebb", tmp_path / "my.plan", tmp_path / "after.ebb"
+    graph.write_text(before)
+    options = what.split() if how == "rewrite" else ["--n-tensors", "0"]
+    done = ebb("rewrite", graph, "-o", out, "--save-plan", plan, *options)
+    assert done.returncode == 0, done.stderr
+    if how == "decisions":
+        out.unlink()
+        plan.write_text(plan.read_text() + what)
+        done = ebb("apply", graph, plan, "-o", out)
+    if kind == "refused":
+        assert (done.returncode, out.exists()) == (3, False)
+        assert after.strip() in done.stderr
+        return
+    assert done.returncode == 0, done.stderr
+    if kind == "chosen":
+        assert plan.read_text().split("\n", 2)[2] == after
+    else:
+        assert out.read_text() == after
+    assert ebb("verify", graph, out, "--allow-lossy").returncode == 0
+
+
+def nameless(reason):
+    """What a refusal says, whatever it is about: %a and 'b' are any names."""
+    reason = re.sub(r"'[^']*'", "'_'", reason)
+    reason = re.sub(r"%\S+?(?=[,;:]? |[,;:]?$)", "%_", reason)
+    reason = re.sub(r"\((?:in (?:branch|frame) '_'|outside every scope)\)", "(_)", reason)
+    reason = re.sub(r"\bnot [a-z]\w*\[.*$", "not TYPE", reason)
+    return reason
+
+
+def test_rules_quote_every_refusal_and_none_that_does_not_happen():
+    happen = set()
+    for path in ROOT.glob("tests/text/*.test"):
+        happen |= {
+            (rule, nameless(reason))
+            for rule, reason in re.findall(
+                r"^rule (\w+) does not apply to [^:]+: (.*)$", path.read_text(), re.MULTILINE)
+        }
+    assert len(happen) > 40
+    text = (ROOT / "docs/rules.md").read_text()
+    quoted = {nameless(each) for each in re.findall(r"`([^`]+)` \|$", text, re.MULTILINE)}
+    assert {reason for _, reason in happen} - quoted == set(), "is not in docs/rules.md"
+    missing = {q for q in quoted if " " in q and not q.startswith("rule ")} - {reason for _, reason in happen}
+    assert missing == set(), "never happens in tests/text"
+
+
 def codes(text, letter):
     return set(re.findall(rf'"({letter}\d\d)"', text))
 

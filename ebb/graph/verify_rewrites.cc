@@ -33,13 +33,49 @@ void check_swap_out(const Graph& graph, NodeId node, Findings& findings) {
   }
 }
 
+bool same_attributes(const Graph& graph, NodeId a, NodeId b) {
+  return std::equal(graph.attributes(a).begin(), graph.attributes(a).end(),
+                    graph.attributes(b).begin(), graph.attributes(b).end(),
+                    [&](const Attribute& x, const Attribute& y) {
+                      return x.key == y.key && x.is_list == y.is_list &&
+                             std::equal(graph.items(x).begin(), graph.items(x).end(),
+                                        graph.items(y).begin(), graph.items(y).end(), same_value);
+                    });
+}
+
+// What was encoded and decoded again on the host to make this tensor; not valid when that is not
+// how it was made.
+TensorId through_host_codec(const Graph& graph, TensorId decoded) {
+  const NodeId decode = graph.producer(decoded);
+  const TensorId code = only_operand(graph, decode);
+  if (!code.valid() || graph.type(code).residence != Residence::kHost) return {};
+  const NodeId encode = graph.producer(code);
+  const TensorId source = only_operand(graph, encode);
+  const bool is_pair = graph.op(encode) == kEncode && source.valid() &&
+                       same_attributes(graph, encode, decode) &&
+                       graph.type_id(source) == graph.type_id(decoded);
+  return is_pair ? source : TensorId();
+}
+
 void check_swap_in(const Graph& graph, NodeId node, Findings& findings) {
   const TensorId source = only_operand(graph, node);
   if (!source.valid() || graph.results(node).size() != 1) {
     findings.add(node, "the swap-in '{}' takes one tensor and makes one", graph.name(node));
     return;
   }
-  const NodeId maker = graph.producer(source);
+  NodeId maker = graph.producer(source);
+  if (graph.op(maker) == kDecode) {
+    const TensorId encoded = through_host_codec(graph, source);
+    if (!encoded.valid() || graph.op(graph.producer(encoded)) != kSwapOut) {
+      findings.add(
+          node,
+          "the swap-in '{}' reads %{}, which '{}' decodes; on the host it decodes what the "
+          "same codec encoded there of what a swap-out made",
+          graph.name(node), graph.name(source), graph.name(maker));
+      return;
+    }
+    maker = graph.producer(encoded);
+  }
   if (graph.op(maker) != kSwapOut) {
     findings.add(node,
                  "the swap-in '{}' reads %{}, which '{}' makes; it reads what a swap-out made",
@@ -52,16 +88,6 @@ void check_swap_in(const Graph& graph, NodeId node, Findings& findings) {
     findings.add(node, "the swap-in '{}' makes {} of {}; it makes the same type on the device",
                  graph.name(node), to_text(graph.type(copy)), to_text(graph.type(source)));
   }
-}
-
-bool same_attributes(const Graph& graph, NodeId a, NodeId b) {
-  return std::equal(graph.attributes(a).begin(), graph.attributes(a).end(),
-                    graph.attributes(b).begin(), graph.attributes(b).end(),
-                    [&](const Attribute& x, const Attribute& y) {
-                      return x.key == y.key && x.is_list == y.is_list &&
-                             std::equal(graph.items(x).begin(), graph.items(x).end(),
-                                        graph.items(y).begin(), graph.items(y).end(), same_value);
-                    });
 }
 
 // The same shape of call: which operands are there, which are lists, and the host numbers.

@@ -44,10 +44,51 @@ TensorType as_bits(const TensorType& type) {
   return encoded;
 }
 
+constexpr std::array kF32 = {DType::kF32};
+constexpr std::array kBool = {DType::kBool};
+constexpr std::array kFloats = {DType::kF16, DType::kBF16, DType::kF32, DType::kF64};
+
+// The derivatives of a ReLU. PyTorch's keeps the gradient unless x <= 0, TensorFlow's where x > 0:
+// they differ where x is not a number, so there is a codec for each.
+constexpr std::array kTorchRelu = {CodecReader{"aten::threshold_backward", 1, "threshold"}};
+constexpr std::array kTensorFlowRelu = {CodecReader{"tf::ReluGrad", 1, ""}};
+
 constexpr std::array kCodecs = {
-    Codec{"bf16", DType::kF32, false, as_bf16},
-    Codec{"bits", DType::kBool, true, as_bits},
+    Codec{"bf16", kF32, false, as_bf16},
+    Codec{"bits", kBool, true, as_bits},
+    // A bit an element: whether x <= 0. Comes back as 0 where it is, and 1 where it is not.
+    Codec{"nonpositive", kFloats, true, as_bits, kTorchRelu},
+    // A bit an element: whether x > 0. Comes back as 1 where it is, and 0 where it is not.
+    Codec{"positive", kFloats, true, as_bits, kTensorFlowRelu},
 };
+
+// "f16, bf16 or f32".
+std::string names_of(std::span<const DType> dtypes) {
+  std::string out(name(dtypes[0]));
+  for (std::size_t i = 1; i < dtypes.size(); ++i) {
+    out += fmt::format("{}{}", i + 1 == dtypes.size() ? " or " : ", ", name(dtypes[i]));
+  }
+  return out;
+}
+
+bool is_zero(const Graph& graph, const Attribute* attribute) {
+  if (attribute == nullptr || attribute->is_list) return false;
+  const Value& value = graph.items(*attribute)[0];
+  const auto* whole = std::get_if<std::int64_t>(&value);
+  const auto* number = std::get_if<double>(&value);
+  return (whole != nullptr && *whole == 0) || (number != nullptr && *number == 0);
+}
+
+// "operand 2 of aten::threshold_backward with threshold = 0".
+std::string served_by(const Codec& codec) {
+  std::string out;
+  for (const CodecReader& reader : codec.readers) {
+    out += fmt::format("{}operand {} of {}", out.empty() ? "" : " and ", reader.operand + 1,
+                       reader.op);
+    if (!reader.zero_attribute.empty()) out += fmt::format(" with {} = 0", reader.zero_attribute);
+  }
+  return out;
+}
 
 }  // namespace
 
@@ -84,9 +125,9 @@ tl::expected<TensorType, std::string> encoded_type(std::string_view codec, const
             ? fmt::format("there is no codec '{}'; there are {}", codec, all)
             : fmt::format("there is no codec '{}'; did you mean '{}'?", codec, nearest.word()));
   }
-  if (type.dtype != row->takes) {
+  if (std::find(row->takes.begin(), row->takes.end(), type.dtype) == row->takes.end()) {
     return tl::make_unexpected(
-        fmt::format("codec {} takes {}, not {}", codec, name(row->takes), name(type.dtype)));
+        fmt::format("codec {} takes {}, not {}", codec, names_of(row->takes), name(type.dtype)));
   }
   if (!extent(type)) {
     return tl::make_unexpected(
@@ -97,6 +138,40 @@ tl::expected<TensorType, std::string> encoded_type(std::string_view codec, const
         fmt::format("codec {} takes elements that lie side by side, not {}", codec, to_text(type)));
   }
   return row->encoded(type);
+}
+
+bool serves(const Codec& codec, const Graph& graph, NodeId reader, std::size_t operand) {
+  if (codec.readers.empty()) return true;
+  const std::string_view op = graph.op(reader);
+  return std::any_of(codec.readers.begin(), codec.readers.end(), [&](const CodecReader& served) {
+    return op.substr(0, op.find('.')) == served.op && operand == served.operand &&
+           graph.operands(reader)[operand].position == Operand::Position::kAlone &&
+           (served.zero_attribute.empty() ||
+            is_zero(graph, graph.find_attribute(reader, served.zero_attribute)));
+  });
+}
+
+std::optional<std::string> find_unserved(const Graph& graph, TensorId source,
+                                         std::span<const ReaderGroup> groups,
+                                         std::string_view codec) {
+  const Codec& row = *find_codec(codec);
+  if (row.readers.empty()) return std::nullopt;
+  const StorageId storage = graph.storage(source);
+  for (const ReaderGroup& group : groups) {
+    for (const NodeId reader : group.readers) {
+      const auto operands = graph.operands(reader);
+      for (std::size_t i = 0; i < operands.size(); ++i) {
+        const TensorId tensor = operands[i].tensor;
+        if (!tensor.valid() || graph.storage(tensor) != storage) continue;
+        if (tensor == source && serves(row, graph, reader, i)) continue;
+        return fmt::format("codec {} serves {} only, and '{}' reads {}%{} as operand {} of {}",
+                           codec, served_by(row), graph.name(reader),
+                           tensor == source ? "" : "its view ", graph.name(tensor), i + 1,
+                           graph.op(reader));
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace ebb

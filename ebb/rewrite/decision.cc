@@ -34,6 +34,7 @@ struct Writer {
     if (!decision.codec.empty()) {
       out += " as ";
       append_name(out, decision.codec);
+      if (decision.codec_side == CodecSide::kHost) out += " on host";
     }
     return out;
   }
@@ -73,6 +74,10 @@ class Reader {
         cursor_.skip_spaces();
         if (!cursor_.take_name(codec, "the name of a codec")) return false;
         swap.codec = codec;
+        if (take_keyword("on")) {
+          if (!expect_keyword("host")) return false;
+          swap.codec_side = CodecSide::kHost;
+        }
       }
       decision = std::move(swap);
     } else if (cursor_.take_word("recompute")) {

@@ -1,14 +1,16 @@
 // What a rewrite does, as values: printed, parsed, stored in a plan, replayed.
 //
 //   swap %h for gh, gw after s                       one swap-out, one swap-in for both readers
-//   swap %h for gh after s for gw after gx as zip    a swap-in for each; encoded on the way
+//   swap %h for gh after s for gw after gx as bf16   a swap-in for each; encoded on the way
+//   swap %h for gh after s as bf16 on host           encoded while it waits there
 //   recompute %a for gw after s                      computed again right before its first reader
-//   there delay gw after gx                                a control edge
+//   delay gw after gx                                a control edge
 //
 // Ids are those of the graph as rewritten so far, and names in the text too: each decision is read
 // when the ones before it have been applied.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -27,10 +29,17 @@ struct ReaderGroup {
   friend bool operator==(const ReaderGroup&, const ReaderGroup&) = default;
 };
 
+// Where a codec runs.
+enum class CodecSide : std::uint8_t {
+  kDevice,  // before the swap-out and after the swap-in: saves the link and the host's memory
+  kHost,    // after the swap-out and before the swap-in: saves the host's memory and device time
+};
+
 struct SwapDecision {
   TensorId tensor;  // whose storage moves, in the version that this tensor is
   std::vector<ReaderGroup> groups;
   std::string codec;  // empty: as it is
+  CodecSide codec_side = CodecSide::kDevice;
 
   friend bool operator==(const SwapDecision&, const SwapDecision&) = default;
 };

@@ -162,7 +162,8 @@ class Driver {
     group_readers(tensor, std::move(readers), swap.groups);
     if (swap.groups.empty()) return;
     if (!options_.codec.empty()) {
-      const bool takes_it = encoded_type(options_.codec, graph_.type(tensor)).has_value();
+      const bool takes_it = encoded_type(options_.codec, graph_.type(tensor)).has_value() &&
+                            !find_unserved(graph_, tensor, swap.groups, options_.codec);
       if (takes_it) swap.codec = options_.codec;
       plan_.not_encoded += takes_it ? 0 : 1;
     }

@@ -58,7 +58,7 @@ struct LmsOptions {
   bool whole_graph = false;            // also all other edges, if they span
   std::int64_t alpha = 2;              // at least so many levels of γ
   Bytes min_bytes = {};                // smaller tensors stay; unknown sizes count as large enough
-  std::string codec = {};              // for tensors that it takes; empty: all as they are
+  std::string codec = {};  // for tensors that it takes and readers it serves; empty: as they are
 };
 // NOLINTEND(readability-redundant-member-init)
 
@@ -94,7 +94,7 @@ struct LmsPlan {
   std::size_t swap_ins = 0;
   Bytes bytes;                    // of the tensors swapped, as far as sizes are known
   std::size_t unknown_sizes = 0;  // how many of them are not
-  std::size_t not_encoded = 0;    // how many of them the codec does not take
+  std::size_t not_encoded = 0;    // how many of them go without the codec
   std::size_t backward_operations = 0;
 };
 

@@ -57,6 +57,13 @@ std::optional<Difference> NodeProver::take_copy(NodeId copy) {
   const TensorId result = rewritten_.results(copy)[0];
   Holding held = holding(source);
   const NodeId maker = original_.producer(held.tensor);
+  // Only on the way back to the device from a codec that ran on the host.
+  const std::string why =
+      op == kSwapIn ? std::string() : unserved(copy, rewritten_.operands(copy)[0]);
+  if (!why.empty()) {
+    return differ("S06", maker, copy, "'{}' {}: {}", rewritten_.name(copy), why,
+                  quoted(rewritten_, copy));
+  }
   if (is_codec(op)) {
     if (auto found = take_codec(copy, source, held)) return found;
   }
@@ -136,6 +143,8 @@ std::optional<Difference> NodeProver::take_codec(NodeId copy, TensorId source, H
                   described(source), rewritten_.text(codec->id), quoted(rewritten_, copy));
   }
   held.codec = SymbolId();
+  const Codec* known = find_codec(rewritten_.text(codec->id));
+  if (known != nullptr && !known->readers.empty()) held.serving = known;
   return {};
 }
 

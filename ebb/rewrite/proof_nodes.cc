@@ -170,6 +170,7 @@ std::string NodeProver::compare_operand(NodeId node, const Operand& operand, Nod
     return fmt::format("{} {} where the original {} %{}", verb(operand_now.access),
                        described(tensor_now), verb(operand.access), original_.name(tensor));
   }
+  if (std::string why = unserved(now, operand_now); !why.empty()) return why;
   const NodeId maker = rewritten_.producer(tensor_now);
   if (!matching_.is_added(maker)) return {};
   const ScopeId made_in = matching_.origin(rewritten_.scope(maker));
@@ -183,6 +184,15 @@ std::string NodeProver::compare_operand(NodeId node, const Operand& operand, Nod
     freed_readers_.push_back({node, tensor});
   }
   return {};
+}
+
+std::string NodeProver::unserved(NodeId now, const Operand& operand_now) const {
+  const Codec* codec = holding(operand_now.tensor).serving;
+  if (codec == nullptr) return {};
+  const auto place = static_cast<std::size_t>(&operand_now - rewritten_.operands(now).data());
+  if (serves(*codec, rewritten_, now, place)) return {};
+  return fmt::format("reads {}, of which codec '{}' gives back too little for it",
+                     described(operand_now.tensor), codec->name);
 }
 
 void NodeProver::compare_controls(NodeId node, NodeId now) {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "ebb/graph/graph.h"
+#include "ebb/rewrite/codec.h"
 #include "ebb/rewrite/proof.h"
 #include "ebb/rewrite/proof_matching.h"
 
@@ -51,6 +52,9 @@ class NodeProver {
   struct Holding {
     TensorId tensor;  // of the original
     SymbolId codec;   // of the rewritten graph; not valid: as it is, not encoded
+    // What was decoded by this codec holds the tensor for the readers that it serves only; null:
+    // for everybody.
+    const Codec* serving = nullptr;
   };
   // Which bytes of a storage of the original a storage of the rewritten graph has.
   struct Extract {
@@ -79,6 +83,8 @@ class NodeProver {
   std::string compare_operands(NodeId node, NodeId now);
   std::string compare_operand(NodeId node, const Operand& operand, NodeId now,
                               const Operand& operand_now);
+  // "reads %a.back (...), which codec 'positive' ...", where the copy does not serve the node.
+  [[nodiscard]] std::string unserved(NodeId now, const Operand& operand_now) const;
   void compare_controls(NodeId node, NodeId now);
 
   [[nodiscard]] const Holding& holding(TensorId tensor) const { return holdings_[tensor.index()]; }

@@ -100,21 +100,26 @@ void Rewriter::note_copy(TensorId source, std::string_view way, TensorId copy) {
 }
 
 // Swap-outs that are there already serve new swap-ins, if they wait for nobody but the maker of
-// what they copy, and nobody touches the copy.
+// what they copy, and nobody touches the copy. So do encoded ones.
 void Rewriter::find_copies() {
   const auto serves = [&](NodeId node) {
     return graph_.controls(node).empty() && !updater(graph_.results(node)[0]).valid();
   };
   for (const NodeId node : graph_.order()) {
-    if (graph_.op(node) != kSwapOut || !serves(node)) continue;
+    const bool on_host = graph_.op(node) == kEncode && !codec_of(graph_, node).empty() &&
+                         graph_.type(graph_.results(node)[0]).residence == Residence::kHost;
+    if ((graph_.op(node) != kSwapOut && !on_host) || !serves(node)) continue;
     TensorId source = graph_.operands(node)[0].tensor;
-    std::string way(kSwapOut);
-    if (const NodeId encoder = graph_.producer(source); graph_.op(encoder) == kEncode) {
-      const std::string_view codec = codec_of(graph_, encoder);
-      if (codec.empty() || !serves(encoder)) continue;
-      source = graph_.operands(encoder)[0].tensor;
-      way += fmt::format(" {}", codec);
+    std::string_view codec;
+    if (const NodeId inner = graph_.producer(source);
+        graph_.op(inner) == (on_host ? kSwapOut : kEncode)) {
+      codec = codec_of(graph_, on_host ? node : inner);
+      if (codec.empty() || !serves(inner)) continue;
+      source = graph_.operands(inner)[0].tensor;
+    } else if (on_host) {
+      continue;
     }
+    const std::string way = Swap::way(codec, on_host ? CodecSide::kHost : CodecSide::kDevice);
     const bool same_scope = graph_.scope(node) == graph_.scope(graph_.producer(source));
     if (same_scope && !find_copy(source, way).valid()) {
       note_copy(source, way, graph_.results(node)[0]);

@@ -40,9 +40,27 @@ NodeId first_reader_of_all(const Rewriter& rewriter, const SwapDecision& decisio
   return first;
 }
 
-Operand read_of(TensorId tensor) { return Operand{.tensor = tensor}; }
+// A copy of one tensor; it runs where the maker of the source does.
+struct Copying {
+  Rewriter& rewriter;
+  TensorId source;
+  ScopeId scope;
 
-// The maker, or the last of the swap-outs right below it: those of its other results.
+  NodeId add(std::string_view op, TensorId operand, const Rewriter::Place& place) const {
+    const Operand read{.tensor = operand};
+    const NodeId node = rewriter.add_op(op, {&read, 1}, place);
+    rewriter.set_place_of_execution(node, rewriter.graph().producer(source), scope);
+    return node;
+  }
+  NodeId add_codec(std::string_view op, TensorId operand, const Rewriter::Place& place,
+                   std::string_view codec) const {
+    const NodeId node = add(op, operand, place);
+    rewriter.add_attribute(node, kCodecAttribute, codec);
+    return node;
+  }
+};
+
+// The maker, or the last of the lines right below it that take its results to the host.
 NodeId last_leaving(const Rewriter& rewriter, NodeId maker) {
   const Graph& graph = rewriter.graph();
   const auto leaves = [&](NodeId line) {
@@ -50,7 +68,7 @@ NodeId last_leaving(const Rewriter& rewriter, NodeId maker) {
     const auto operands = graph.operands(line);
     if (operands.empty() || !operands[0].tensor.valid()) return false;
     const NodeId from = graph.producer(operands[0].tensor);
-    return from == maker || graph.op(from) == kEncode;
+    return from == maker || graph.op(from) == kEncode || graph.op(from) == kSwapOut;
   };
   NodeId last = maker;
   for (NodeId line = rewriter.lines().next(maker); line.valid() && leaves(line);
@@ -60,56 +78,58 @@ NodeId last_leaving(const Rewriter& rewriter, NodeId maker) {
   return last;
 }
 
-// The copy on the host, made right below the maker of the source unless there is one already.
+// What waits on the host, made right below the maker of the source unless it is there already.
 TensorId find_or_make_host_copy(Rewriter& rewriter, TensorId source, const std::string& codec,
-                                NodeId limit) {
+                                CodecSide side, NodeId limit) {
   const Graph& graph = rewriter.graph();
-  const std::string way =
-      codec.empty() ? std::string(kSwapOut) : fmt::format("{} {}", kSwapOut, codec);
+  const std::string way = Swap::way(codec, side);
   const TensorId known = rewriter.find_copy(source, way);
   if (known.valid() && rewriter.lines().is_before(graph.producer(known), limit)) return known;
 
   const NodeId maker = graph.producer(source);
-  const ScopeId scope = graph.scope(maker);
-  TensorId leaving = source;
-  NodeId above = last_leaving(rewriter, maker);
-  if (!codec.empty()) {
-    const Operand operand = read_of(source);
-    above = rewriter.add_op(kEncode, {&operand, 1}, Rewriter::Place::right_below(above));
-    rewriter.set_place_of_execution(above, maker, scope);
-    rewriter.add_attribute(above, kCodecAttribute, codec);
-    leaving = rewriter.add_result(above, source, ".code", *encoded_type(codec, graph.type(source)));
+  const Copying copying{rewriter, source, graph.scope(maker)};
+  TensorId waiting;
+  if (!codec.empty() && side == CodecSide::kHost) {
+    const TensorId plain = find_or_make_host_copy(rewriter, source, {}, side, limit);
+    const NodeId encode = copying.add_codec(
+        kEncode, plain, Rewriter::Place::right_below(graph.producer(plain)), codec);
+    waiting = rewriter.add_result(encode, source, ".code", *encoded_type(codec, graph.type(plain)));
+  } else {
+    TensorId leaving = source;
+    NodeId above = last_leaving(rewriter, maker);
+    if (!codec.empty()) {
+      above = copying.add_codec(kEncode, source, Rewriter::Place::right_below(above), codec);
+      leaving =
+          rewriter.add_result(above, source, ".code", *encoded_type(codec, graph.type(source)));
+    }
+    const NodeId out = copying.add(kSwapOut, leaving, Rewriter::Place::right_below(above));
+    waiting = rewriter.add_result(out, source, ".host", on_host(TensorType(graph.type(leaving))));
   }
-  const Operand operand = read_of(leaving);
-  const NodeId out = rewriter.add_op(kSwapOut, {&operand, 1}, Rewriter::Place::right_below(above));
-  rewriter.set_place_of_execution(out, maker, scope);
-  const TensorId host =
-      rewriter.add_result(out, source, ".host", on_host(TensorType(graph.type(leaving))));
-  rewriter.note_copy(source, way, host);
-  return host;
+  rewriter.note_copy(source, way, waiting);
+  return waiting;
 }
 
-void bring_back(Rewriter& rewriter, TensorId source, TensorId host, const ReaderGroup& group,
-                const std::string& codec) {
+void bring_back(Rewriter& rewriter, TensorId source, TensorId waiting, const ReaderGroup& group,
+                const SwapDecision& decision) {
   const Graph& graph = rewriter.graph();
-  const NodeId maker = graph.producer(source);
-  const NodeId out = graph.producer(host);
+  const NodeId sender = graph.producer(waiting);
   const NodeId first = first_reader(rewriter, group);
-  const NodeId above = rewriter.lines().is_before(group.trigger, out) ? out : group.trigger;
-  const ScopeId scope = scope_of_copy(rewriter, source, group);
-  const TensorId left = graph.operands(out)[0].tensor;  // the source, or its code
+  const NodeId above = rewriter.lines().is_before(group.trigger, sender) ? sender : group.trigger;
+  const Copying copying{rewriter, source, scope_of_copy(rewriter, source, group)};
+  const TensorId sent = graph.operands(sender)[0].tensor;  // the source, its code or its host copy
+  const Rewriter::Place place = Rewriter::Place::below(above, first);
+  const bool decodes = !decision.codec.empty();
+  const bool decodes_first = decodes && decision.codec_side == CodecSide::kHost;
 
-  const Operand arriving = read_of(host);
-  const NodeId in = rewriter.add_op(kSwapIn, {&arriving, 1}, Rewriter::Place::below(above, first));
-  rewriter.set_place_of_execution(in, maker, scope);
-  rewriter.add_control(in, group.trigger);
-  TensorId back = rewriter.add_result(in, left, ".back", graph.type(left));
-  if (!codec.empty()) {
-    const Operand code = read_of(back);
-    const NodeId decode = rewriter.add_op(kDecode, {&code, 1}, Rewriter::Place::below(in, first));
-    rewriter.set_place_of_execution(decode, maker, scope);
-    rewriter.add_attribute(decode, kCodecAttribute, codec);
-    back = rewriter.add_result(decode, source, ".back", graph.type(source));
+  const NodeId arriving = decodes_first ? copying.add_codec(kDecode, waiting, place, decision.codec)
+                                        : copying.add(kSwapIn, waiting, place);
+  rewriter.add_control(arriving, group.trigger);
+  TensorId back = rewriter.add_result(arriving, sent, ".back", graph.type(sent));
+  if (decodes) {
+    const Rewriter::Place next = Rewriter::Place::below(arriving, first);
+    const NodeId last = decodes_first ? copying.add(kSwapIn, back, next)
+                                      : copying.add_codec(kDecode, back, next, decision.codec);
+    back = rewriter.add_result(last, source, ".back", graph.type(source));
   }
   move_readers(rewriter, source, back, group, ".back");
 }
@@ -126,16 +146,24 @@ Status Swap::check(const Rewriter& rewriter, const SwapDecision& decision) {
     return refuse(*why);
   }
   if (const auto why = find_objection(rewriter, *source, decision.groups)) return refuse(*why);
-  return {};
+  if (decision.codec.empty()) return {};
+  const auto why = find_unserved(rewriter.graph(), *source, decision.groups, decision.codec);
+  return why ? refuse(*why) : Status();
 }
 
 void Swap::apply(Rewriter& rewriter, const SwapDecision& decision) {
   const TensorId source = *find_source(rewriter, decision.tensor);
-  const TensorId host = find_or_make_host_copy(rewriter, source, decision.codec,
-                                               first_reader_of_all(rewriter, decision));
+  const TensorId waiting =
+      find_or_make_host_copy(rewriter, source, decision.codec, decision.codec_side,
+                             first_reader_of_all(rewriter, decision));
   for (const ReaderGroup& group : decision.groups) {
-    bring_back(rewriter, source, host, group, decision.codec);
+    bring_back(rewriter, source, waiting, group, decision);
   }
+}
+
+std::string Swap::way(std::string_view codec, CodecSide side) {
+  if (codec.empty()) return std::string(kSwapOut);
+  return fmt::format("{} {}{}", kSwapOut, codec, side == CodecSide::kHost ? " on host" : "");
 }
 
 }  // namespace ebb

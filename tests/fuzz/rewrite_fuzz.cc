@@ -111,7 +111,9 @@ Decision choose_decision(Choices& choices, const Graph& graph) {
   const TensorId tensor = choices.tensor(graph);
   auto groups = choose_groups(choices, graph, tensor);
   if (kind == 1) return RecomputeDecision{tensor, std::move(groups)};
-  return SwapDecision{tensor, std::move(groups), choices.codec()};
+  SwapDecision swap{tensor, std::move(groups), choices.codec()};
+  if (!swap.codec.empty() && choices.flip()) swap.codec_side = CodecSide::kHost;
+  return swap;
 }
 
 void rewrite_as_chosen(Rewriter& rewriter, Choices& choices) {

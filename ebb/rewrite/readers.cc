@@ -212,7 +212,7 @@ tl::expected<TensorId, std::string> find_source(const Rewriter& rewriter, Tensor
 }
 
 Objection find_objection(const Rewriter& rewriter, TensorId source,
-                         std::span<const ReaderGroup> groups) {
+                         std::span<const ReaderGroup> groups, Totals& growth) {
   const Graph& graph = rewriter.graph();
   if (const auto objection = objection_to_repetition(graph, groups)) return objection;
   for (const ReaderGroup& group : groups) {
@@ -225,9 +225,15 @@ Objection find_objection(const Rewriter& rewriter, TensorId source,
       if (const auto objection = objection_to_view(rewriter, source, view, scope)) {
         return objection;
       }
+      growth.add_costs(graph, view);
     }
   }
   return std::nullopt;
+}
+
+Objection objection_to_growth(const Rewriter& rewriter, const Totals& growth) {
+  if (rewriter.totals().has_room_for(growth)) return std::nullopt;
+  return "with it, all bytes or all durations of this graph would add up to more than 2^62";
 }
 
 ScopeId scope_of_copy(const Rewriter& rewriter, TensorId source, const ReaderGroup& group) {

@@ -32,9 +32,11 @@ using Objection = std::optional<std::string>;
 tl::expected<TensorId, std::string> find_source(const Rewriter& rewriter, TensorId tensor);
 
 // What speaks against moving the groups' readers over to copies of the source, each made after its
-// group's trigger.
+// group's trigger. Adds what remaking the views costs to `growth`.
 Objection find_objection(const Rewriter& rewriter, TensorId source,
-                         std::span<const ReaderGroup> groups);
+                         std::span<const ReaderGroup> groups, Totals& growth);
+// Whether all sizes or durations together would become more than the verifier accepts.
+Objection objection_to_growth(const Rewriter& rewriter, const Totals& growth);
 
 // --- After find_objection found nothing.
 

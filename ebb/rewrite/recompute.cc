@@ -64,6 +64,18 @@ Objection objection_to_operands(const Rewriter& rewriter, NodeId maker, NodeId f
   return std::nullopt;
 }
 
+// At most; some snapshots may be there already.
+void add_clone(const Rewriter& rewriter, NodeId maker, NodeId first_reader, Totals& growth) {
+  const Graph& graph = rewriter.graph();
+  growth.add_costs(graph, maker);
+  for (const TensorId result : graph.results(maker)) growth.add(graph.type(result));
+  for (const Operand& operand : graph.operands(maker)) {
+    if (operand.tensor.valid() && needs_snapshot(rewriter, operand.tensor, first_reader)) {
+      growth.add(graph.type(operand.tensor));
+    }
+  }
+}
+
 TensorId find_or_make_snapshot(Rewriter& rewriter, TensorId tensor) {
   if (const TensorId known = rewriter.find_copy(tensor, kSnapshot); known.valid()) return known;
   const Graph& graph = rewriter.graph();
@@ -118,12 +130,17 @@ Status Recompute::check(const Rewriter& rewriter, const RecomputeDecision& decis
   const auto source = find_source(rewriter, decision.tensor);
   if (!source) return refuse(source.error());
   if (const auto why = objection_to_maker(rewriter, *source)) return refuse(*why);
-  if (const auto why = find_objection(rewriter, *source, decision.groups)) return refuse(*why);
+  Totals growth;
+  if (const auto why = find_objection(rewriter, *source, decision.groups, growth)) {
+    return refuse(*why);
+  }
   const NodeId maker = rewriter.graph().producer(*source);
   for (const ReaderGroup& group : decision.groups) {
     const NodeId first = first_reader(rewriter, group);
     if (const auto why = objection_to_operands(rewriter, maker, first)) return refuse(*why);
+    add_clone(rewriter, maker, first, growth);
   }
+  if (const auto why = objection_to_growth(rewriter, growth)) return refuse(*why);
   return {};
 }
 

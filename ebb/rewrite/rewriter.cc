@@ -36,6 +36,7 @@ Rewriter::Rewriter(Graph& graph, const RewriterOptions& options)
       after_each_(options.after_each),
       lines_(graph.order()),
       updates_(graph),
+      totals_(graph),
       precedence_(graph, lines_) {
   find_copies();
 }
@@ -160,6 +161,7 @@ NodeId Rewriter::add_clone(NodeId original, std::span<const Operand> operands, c
   edit_.set_controls(node, std::vector(controls.begin(), controls.end()));
   if (const auto takes = graph_.takes(original)) edit_.set_takes(node, *takes);
   edit_.set_workspace(node, graph_.workspace(original));
+  totals_.add_costs(graph_, original);
   set_place_of_execution(node, original, graph_.scope(original));
   const NodeId root = graph_.clone_of(original);
   edit_.set_clone_of(node, root.valid() ? root : original);
@@ -168,6 +170,7 @@ NodeId Rewriter::add_clone(NodeId original, std::span<const Operand> operands, c
 
 TensorId Rewriter::add_result(NodeId node, TensorId named_after, std::string_view suffix,
                               const TensorType& type) {
+  totals_.add(type);
   const TypeId id = edit_.intern(TensorType(type));
   return edit_.add_result(node, unused_name(named_after, suffix), id);
 }

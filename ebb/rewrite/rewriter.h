@@ -31,6 +31,7 @@
 #include "ebb/rewrite/decision.h"
 #include "ebb/rewrite/line_order.h"
 #include "ebb/rewrite/precedence.h"
+#include "ebb/rewrite/totals.h"
 
 namespace ebb {
 
@@ -71,6 +72,7 @@ class Rewriter {
     return precedence_.waits(later, earlier);
   }
   [[nodiscard]] const LineOrder& lines() const { return lines_; }
+  [[nodiscard]] const Totals& totals() const { return totals_; }
   // The node that overwrites this tensor's version; not valid when none does.
   [[nodiscard]] NodeId updater(TensorId tensor) const {
     return updates_.updater(graph_.storage(tensor), graph_.version(tensor));
@@ -135,6 +137,7 @@ class Rewriter {
   std::function<void(const Graph&, const Decision&)> after_each_;
   LineOrder lines_;
   Updates updates_;
+  Totals totals_;
   mutable Precedence precedence_;  // questions use its scratch memory
   std::unordered_map<TensorId, std::vector<Copy>> copies_;
   std::unordered_map<SymbolId, std::uint32_t> last_number_;  // of names that were taken

@@ -31,6 +31,23 @@ Objection objection_to_source(const Graph& graph, TensorId source, std::string_v
   return encoded ? std::nullopt : Objection(encoded.error());
 }
 
+// At most; some of it may be there already.
+void add_copies(const Graph& graph, TensorId source, const SwapDecision& decision, Totals& growth) {
+  const TensorType& type = graph.type(source);
+  const TensorType code = decision.codec.empty() ? type : *encoded_type(decision.codec, type);
+  growth.add(type);
+  for (const ReaderGroup& group : decision.groups) {
+    static_cast<void>(group);
+    growth.add(type);
+    if (decision.codec.empty()) continue;
+    growth.add(type);
+    growth.add(code);
+  }
+  if (decision.codec.empty()) return;
+  growth.add(code);
+  growth.add(code);
+}
+
 NodeId first_reader_of_all(const Rewriter& rewriter, const SwapDecision& decision) {
   NodeId first;
   for (const ReaderGroup& group : decision.groups) {
@@ -145,10 +162,17 @@ Status Swap::check(const Rewriter& rewriter, const SwapDecision& decision) {
   if (const auto why = objection_to_source(rewriter.graph(), *source, decision.codec)) {
     return refuse(*why);
   }
-  if (const auto why = find_objection(rewriter, *source, decision.groups)) return refuse(*why);
-  if (decision.codec.empty()) return {};
-  const auto why = find_unserved(rewriter.graph(), *source, decision.groups, decision.codec);
-  return why ? refuse(*why) : Status();
+  Totals growth;
+  if (const auto why = find_objection(rewriter, *source, decision.groups, growth)) {
+    return refuse(*why);
+  }
+  if (!decision.codec.empty()) {
+    const auto why = find_unserved(rewriter.graph(), *source, decision.groups, decision.codec);
+    if (why) return refuse(*why);
+  }
+  add_copies(rewriter.graph(), *source, decision, growth);
+  if (const auto why = objection_to_growth(rewriter, growth)) return refuse(*why);
+  return {};
 }
 
 void Swap::apply(Rewriter& rewriter, const SwapDecision& decision) {

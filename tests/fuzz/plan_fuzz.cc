@@ -70,9 +70,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const auto proof =
-      ebb::prove_same(kStep, *rewritten, {.lossless_codecs = {}, .allow_lossy = true});
+      ebb::prove_same(kStep, rewritten->graph, {.lossless_codecs = {}, .allow_lossy = true});
   EBB_CHECK(proof.has_value(), "not the same computation: {}", proof.error().message);
-  const auto read = ebb::parse_valid(ebb::print(*rewritten));
+  const auto read = ebb::parse_valid(ebb::print(rewritten->graph));
   EBB_CHECK(read.has_value(), "canonical text is refused: {}", read.error().message);
   return 0;
 }

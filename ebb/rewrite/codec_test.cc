@@ -14,7 +14,6 @@
 namespace ebb {
 namespace {
 
-using testing::HasSubstr;
 using testing::StartsWith;
 
 constexpr std::string_view kRelu = R"(graph g {

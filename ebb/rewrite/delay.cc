@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ebb/rewrite/readers.h"
 #include "ebb/rewrite/rewriter.h"
 #include "ebb/rewrite/scopes.h"
 
@@ -40,32 +41,34 @@ NodeId first_seen_outside(const Graph& graph, const std::vector<NodeId>& nodes) 
 Status Delay::check(const Rewriter& rewriter, const DelayDecision& decision) {
   const Graph& graph = rewriter.graph();
   const auto [node, after] = decision;
-  const auto refuse = [&](const std::string& reason) {
-    return fail(ErrorKind::kRefused, fmt::format("rule {} does not apply to '{}': {}", kName,
-                                                 graph.name(decision.node), reason));
+  const auto refuse = [&](std::string_view code, std::string reason) {
+    return fail(refused(kName, fmt::format("'{}'", graph.name(decision.node)),
+                        {.code = code, .text = std::move(reason)}));
   };
   for (const NodeId each : {node, after}) {
     if (!graph.is_op(each)) {
-      return refuse(fmt::format("'{}' is given from outside; only operations wait for each other",
+      return refuse("R08",
+                    fmt::format("'{}' is given from outside; only operations wait for each other",
                                 graph.name(each)));
     }
   }
-  if (node == after) return refuse("it cannot wait for itself");
+  if (node == after) return refuse("R09", "it cannot wait for itself");
   if (rewriter.waits(after, node)) {
-    return refuse(fmt::format("'{}' runs after '{}', which would wait for it", graph.name(after),
-                              graph.name(node)));
+    return refuse("R09", fmt::format("'{}' runs after '{}', which would wait for it",
+                                     graph.name(after), graph.name(node)));
   }
   if (!runs_whenever(graph, graph.scope(after), graph.scope(node))) {
-    return refuse(
-        fmt::format("{} does not always run with {}; control does not cross a frame or "
-                    "leave a branch",
-                    with_scope(graph, node), with_scope(graph, after)));
+    return refuse("R11",
+                  fmt::format("{} does not always run with {}; control does not cross a frame or "
+                              "leave a branch",
+                              with_scope(graph, node), with_scope(graph, after)));
   }
   const Stretch stretch = lines_between(rewriter, decision);
   const NodeId moving = first_seen_outside(graph, stretch.moving);
   const NodeId staying = first_seen_outside(graph, stretch.staying);
   if (moving.valid() && staying.valid()) {
-    return refuse(fmt::format("'{}' would move below '{}', and both are random or have effects",
+    return refuse("R14",
+                  fmt::format("'{}' would move below '{}', and both are random or have effects",
                               graph.name(moving), graph.name(staying)));
   }
   return {};

@@ -15,9 +15,9 @@ namespace {
 constexpr std::string_view kHeader = "ebb plan ";
 constexpr int kVersion = 1;
 
-tl::unexpected<Error> bad_line(int line, std::string message) {
+tl::unexpected<Error> bad_line(int line, std::string_view code, std::string message) {
   return fail(Error{.kind = ErrorKind::kBadInput,
-                    .code = {},
+                    .code = std::string(code),
                     .message = std::move(message),
                     .place = {.line = line}});
 }
@@ -68,10 +68,10 @@ class HeadReader {
     std::string_view rest;
     if (!seen_version_) {
       if (!begins_with(line, "ebb plan", rest)) {
-        return bad_line(number, "this is no plan; a plan begins with 'ebb plan 1'");
+        return bad_line(number, "L01", "this is no plan; a plan begins with 'ebb plan 1'");
       }
       if (rest != std::to_string(kVersion)) {
-        return bad_line(number,
+        return bad_line(number, "L02",
                         fmt::format("a plan of version '{}'; this program reads version {}, "
                                     "so make the plan again",
                                     rest, kVersion));
@@ -82,7 +82,8 @@ class HeadReader {
     if (!seen_graph_) {
       const auto found = begins_with(line, "graph", rest) ? parse_fingerprint(rest) : std::nullopt;
       if (!found) {
-        return bad_line(number, "expected the fingerprint of a graph, as 'graph 8f14e45fceea167a'");
+        return bad_line(number, "L03",
+                        "expected the fingerprint of a graph, as 'graph 8f14e45fceea167a'");
       }
       plan_.fingerprint = *found;
       seen_graph_ = true;
@@ -96,23 +97,25 @@ class HeadReader {
 
   [[nodiscard]] Status finish(int lines) const {
     if (seen_graph_) return {};
-    return bad_line(lines, seen_version_
-                               ? "the plan ends before it names its graph; get the whole file"
-                               : "the plan is empty; a plan begins with 'ebb plan 1'");
+    if (!seen_version_) {
+      return bad_line(lines, "L01", "the plan is empty; a plan begins with 'ebb plan 1'");
+    }
+    return bad_line(lines, "L03", "the plan ends before it names its graph; get the whole file");
   }
 
  private:
   Result<bool> take_device(std::string_view name, int number) {
-    if (!plan_.device.empty()) return bad_line(number, "the device is given twice; remove one");
-    if (name.empty()) return bad_line(number, "'device' names no device");
+    if (!plan_.device.empty())
+      return bad_line(number, "L04", "the device is given twice; remove one");
+    if (name.empty()) return bad_line(number, "L04", "'device' names no device");
     plan_.device = name;
     return true;
   }
 
   Result<bool> take_budget(std::string_view text, int number) {
-    if (plan_.budget) return bad_line(number, "the budget is given twice; remove one");
+    if (plan_.budget) return bad_line(number, "L04", "the budget is given twice; remove one");
     const auto bytes = parse_bytes(text);
-    if (!bytes) return bad_line(number, bytes.error().message);
+    if (!bytes) return bad_line(number, "L04", bytes.error().message);
     plan_.budget = *bytes;
     return true;
   }
@@ -166,10 +169,13 @@ Result<PlanFile> parse_plan(std::string_view text) {
 Result<Applied> apply_plan(const Graph& graph, const PlanFile& plan,
                            const RewriterOptions& options) {
   if (const std::uint64_t found = fingerprint(graph); found != plan.fingerprint) {
-    return fail(ErrorKind::kBadInput,
-                fmt::format("the plan was made for another graph ({:016x}, and this one is "
-                            "{:016x}); make a plan for this graph",
-                            plan.fingerprint, found));
+    return fail(Error{
+        .kind = ErrorKind::kBadInput,
+        .code = "L05",
+        .message = fmt::format("the plan was made for another graph ({:016x}, and this one is "
+                               "{:016x}); make a plan for this graph",
+                               plan.fingerprint, found),
+        .place = {}});
   }
   Applied applied{.graph = graph, .decisions = plan.decisions.size(), .proof = {}};
   Rewriter rewriter(applied.graph, options);

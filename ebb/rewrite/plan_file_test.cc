@@ -50,25 +50,26 @@ TEST(PlanFile, TakesCommentsBlankLinesAndCarriageReturns) {
 }
 
 TEST(PlanFile, SaysWhatIsWrongAndWhere) {
-  EXPECT_EQ(error_of(""), "my.plan: the plan is empty; a plan begins with 'ebb plan 1'");
-  EXPECT_EQ(error_of("graph g {\n"), "my.plan:1: this is no plan; a plan begins with 'ebb plan 1'");
-  EXPECT_EQ(
-      error_of("ebb plan 2\n"),
-      "my.plan:1: a plan of version '2'; this program reads version 1, so make the plan again");
+  EXPECT_EQ(error_of(""), "my.plan: L01: the plan is empty; a plan begins with 'ebb plan 1'");
+  EXPECT_EQ(error_of("graph g {\n"),
+            "my.plan:1: L01: this is no plan; a plan begins with 'ebb plan 1'");
+  EXPECT_EQ(error_of("ebb plan 2\n"),
+            "my.plan:1: L02: a plan of version '2'; this program reads version 1, so make the plan "
+            "again");
   EXPECT_EQ(error_of("ebb plan 1\n"),
-            "my.plan:1: the plan ends before it names its graph; get the whole file");
+            "my.plan:1: L03: the plan ends before it names its graph; get the whole file");
   for (const char* line :
        {"graph ff", "graph 00000000000000fg", "swap %a for c after b", "graph"}) {
     EXPECT_EQ(error_of(std::string("ebb plan 1\n\n") + line),
-              "my.plan:3: expected the fingerprint of a graph, as 'graph 8f14e45fceea167a'");
+              "my.plan:3: L03: expected the fingerprint of a graph, as 'graph 8f14e45fceea167a'");
   }
   const std::string head = "ebb plan 1\ngraph 00000000000000ff\n";
-  EXPECT_EQ(error_of(head + "device\n"), "my.plan:3: 'device' names no device");
+  EXPECT_EQ(error_of(head + "device\n"), "my.plan:3: L04: 'device' names no device");
   EXPECT_EQ(error_of(head + "device a\ndevice b\n"),
-            "my.plan:4: the device is given twice; remove one");
+            "my.plan:4: L04: the device is given twice; remove one");
   EXPECT_EQ(error_of(head + "budget 1GiB\nbudget 1GiB\n"),
-            "my.plan:4: the budget is given twice; remove one");
-  EXPECT_EQ(error_of(head + "budget much\n").substr(0, 11), "my.plan:3: ");
+            "my.plan:4: L04: the budget is given twice; remove one");
+  EXPECT_EQ(error_of(head + "budget much\n").substr(0, 16), "my.plan:3: L04: ");
 }
 
 TEST(PlanFile, IsAppliedToTheGraphItWasMadeFor) {
@@ -93,7 +94,8 @@ TEST(PlanFile, IsRefusedForAnotherGraph) {
   const auto applied = apply_plan(graph, plan);
   ASSERT_FALSE(applied);
   EXPECT_EQ(applied.error().kind, ErrorKind::kBadInput);
-  EXPECT_NE(applied.error().message.find("the plan was made for another graph (0000000000000001,"),
+  EXPECT_NE(applied.error().render("my.plan").find(
+                "my.plan: L05: the plan was made for another graph (0000000000000001,"),
             std::string::npos);
 }
 
@@ -104,9 +106,9 @@ TEST(PlanFile, NamesTheLineOfTheDecisionThatDoesNotApply) {
   plan.decisions = {{"swap %a for c after b", 3}, {"swap %a for b after c", 5}};
   auto applied = apply_plan(graph, plan);
   ASSERT_FALSE(applied);
-  EXPECT_EQ(
-      applied.error().render("my.plan"),
-      "my.plan:5: rule swap does not apply to %a: 'c' runs after 'b', which would wait for it");
+  EXPECT_EQ(applied.error().render("my.plan"),
+            "my.plan:5: R09: rule swap does not apply to %a: 'c' runs after 'b', which would wait "
+            "for it");
   plan.decisions[1].text = "swap %a for q after c";
   applied = apply_plan(graph, plan);
   ASSERT_FALSE(applied);

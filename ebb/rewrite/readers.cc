@@ -53,25 +53,27 @@ Objection objection_to_operands(const Rewriter& rewriter, TensorId source, NodeI
     if (!is_in(graph, operand.tensor, storage)) continue;
     reads = true;
     if (graph.version(operand.tensor) == graph.version(source)) continue;
-    return fmt::format("'{}' reads an older version, %{}", graph.name(node),
-                       graph.name(operand.tensor));
+    return Reason{"R02", fmt::format("'{}' reads an older version, %{}", graph.name(node),
+                                     graph.name(operand.tensor))};
   }
   if (reads) return std::nullopt;
-  return fmt::format("'{}' does not read it", graph.name(node));
+  return Reason{"R06", fmt::format("'{}' does not read it", graph.name(node))};
 }
 
 Objection objection_to_reader(const Rewriter& rewriter, TensorId source, NodeId reader) {
   const Graph& graph = rewriter.graph();
   if (!graph.is_op(reader)) {
-    return fmt::format("'{}' is given from outside and reads nothing", graph.name(reader));
+    return Reason{"R06",
+                  fmt::format("'{}' is given from outside and reads nothing", graph.name(reader))};
   }
   if (const auto objection = objection_to_operands(rewriter, source, reader)) return objection;
   if (makes_something_in(graph, reader, graph.storage(source))) {
-    return fmt::format("'{}' is a view of it; name the readers of the view", graph.name(reader));
+    return Reason{"R06", fmt::format("'{}' is a view of it; name the readers of the view",
+                                     graph.name(reader))};
   }
   if (graph.op(reader) == kSwapOut || graph.op(reader) == kEncode) {
-    return fmt::format("'{}' is on its way to the host; a copy does not read a copy",
-                       graph.name(reader));
+    return Reason{"R04", fmt::format("'{}' is on its way to the host; a copy does not read a copy",
+                                     graph.name(reader))};
   }
   return std::nullopt;
 }
@@ -81,8 +83,9 @@ Objection objection_to_view(const Rewriter& rewriter, TensorId source, NodeId vi
                             ScopeId copy_scope) {
   const Graph& graph = rewriter.graph();
   const auto because = [&](std::string_view why) {
-    return fmt::format("it is read through '{}', which cannot be remade on the copy: {}",
-                       graph.name(view), why);
+    return Reason{"R07",
+                  fmt::format("it is read through '{}', which cannot be remade on the copy: {}",
+                              graph.name(view), why)};
   };
   if (!graph.is_op(view)) return because("it is given from outside");
   if (graph.updates_something(view)) return because("it updates an operand");
@@ -92,9 +95,9 @@ Objection objection_to_view(const Rewriter& rewriter, TensorId source, NodeId vi
   });
   if (computes) return because("it makes something else as well");
   if (const auto objection = objection_to_operands(rewriter, source, view)) {
-    return because(*objection);
+    return because(objection->text);
   }
-  if (const auto objection = objection_to_clone(rewriter, view)) return because(*objection);
+  if (const auto objection = objection_to_clone(rewriter, view)) return because(objection->text);
   for (const Operand& operand : graph.operands(view)) {
     if (!operand.tensor.valid()) continue;
     if (const NodeId updater = rewriter.updater(operand.tensor); updater.valid()) {
@@ -113,32 +116,37 @@ Objection objection_to_trigger(const Rewriter& rewriter, TensorId source,
   const Graph& graph = rewriter.graph();
   const NodeId trigger = group.trigger;
   if (!graph.is_op(trigger)) {
-    return fmt::format("'{}' is given from outside; a trigger is an operation",
-                       graph.name(trigger));
+    return Reason{"R08", fmt::format("'{}' is given from outside; a trigger is an operation",
+                                     graph.name(trigger))};
   }
   for (const NodeId reader : group.readers) {
     if (reader == trigger) {
-      return fmt::format("'{}' cannot wait for itself; name an earlier trigger",
-                         graph.name(reader));
+      return Reason{"R09", fmt::format("'{}' cannot wait for itself; name an earlier trigger",
+                                       graph.name(reader))};
     }
     if (rewriter.waits(reader, trigger)) continue;
     if (rewriter.waits(trigger, reader)) {
-      return fmt::format("'{}' runs after '{}', which would wait for it", graph.name(trigger),
-                         graph.name(reader));
+      return Reason{"R09", fmt::format("'{}' runs after '{}', which would wait for it",
+                                       graph.name(trigger), graph.name(reader))};
     }
-    return fmt::format("'{}' does not wait for '{}'", graph.name(reader), graph.name(trigger));
+    return Reason{
+        "R10", fmt::format("'{}' does not wait for '{}'", graph.name(reader), graph.name(trigger))};
   }
   const NodeId maker = rewriter.version_maker(source);
   const auto scope = inner_scope(graph, graph.scope(maker), graph.scope(trigger));
   if (!scope) {
-    return fmt::format("{} does not always run with {}; nothing crosses a frame or leaves a branch",
-                       with_scope(graph, trigger), with_scope(graph, maker));
+    return Reason{
+        "R11",
+        fmt::format("{} does not always run with {}; nothing crosses a frame or leaves a branch",
+                    with_scope(graph, trigger), with_scope(graph, maker))};
   }
   for (const NodeId reader : group.readers) {
     if (runs_whenever(graph, *scope, graph.scope(reader))) continue;
     const NodeId inner = *scope == graph.scope(trigger) ? trigger : maker;
-    return fmt::format("{} does not always run with {}; nothing crosses a frame or leaves a branch",
-                       with_scope(graph, reader), with_scope(graph, inner));
+    return Reason{
+        "R11",
+        fmt::format("{} does not always run with {}; nothing crosses a frame or leaves a branch",
+                    with_scope(graph, reader), with_scope(graph, inner))};
   }
   return std::nullopt;
 }
@@ -146,14 +154,15 @@ Objection objection_to_trigger(const Rewriter& rewriter, TensorId source,
 Objection objection_to_repetition(const Graph& graph, std::span<const ReaderGroup> groups) {
   std::vector<NodeId> all;
   for (const ReaderGroup& group : groups) {
-    if (group.readers.empty()) return "a group names no reader";
+    if (group.readers.empty()) return Reason{"R06", "a group names no reader"};
     all.insert(all.end(), group.readers.begin(), group.readers.end());
   }
-  if (all.empty()) return "no reader is named";
+  if (all.empty()) return Reason{"R06", "no reader is named"};
   std::sort(all.begin(), all.end());
   const auto twice = std::adjacent_find(all.begin(), all.end());
   if (twice == all.end()) return std::nullopt;
-  return fmt::format("'{}' is named twice; a reader is in one group", graph.name(*twice));
+  return Reason{"R06",
+                fmt::format("'{}' is named twice; a reader is in one group", graph.name(*twice))};
 }
 
 // The last of the lines that the view's clone must stand below.
@@ -175,28 +184,28 @@ NodeId last_needed(const Rewriter& rewriter, NodeId view, NodeId copy_maker, Sto
 
 }  // namespace
 
-Error refused(const Rewriter& rewriter, std::string_view rule, TensorId tensor,
-              const std::string& reason) {
+Error refused(std::string_view rule, std::string_view what, const Reason& reason) {
   return Error{.kind = ErrorKind::kRefused,
-               .code = {},
-               .message = fmt::format("rule {} does not apply to %{}: {}", rule,
-                                      rewriter.graph().name(tensor), reason),
+               .code = std::string(reason.code),
+               .message = fmt::format("rule {} does not apply to {}: {}", rule, what, reason.text),
                .place = {}};
 }
 
-tl::expected<TensorId, std::string> find_source(const Rewriter& rewriter, TensorId tensor) {
+tl::expected<TensorId, Reason> find_source(const Rewriter& rewriter, TensorId tensor) {
   const Graph& graph = rewriter.graph();
   const StorageId storage = graph.storage(tensor);
   const TensorId root = graph.root(storage);
   const NodeKind origin = graph.origin(storage);
   if (origin == NodeKind::kParam || origin == NodeKind::kConst) {
-    return tl::make_unexpected(
+    return tl::make_unexpected(Reason{
+        "R01",
         fmt::format("its bytes are those of the {} %{}, which stays where it is",
-                    origin == NodeKind::kParam ? "variable" : "constant", graph.name(root)));
+                    origin == NodeKind::kParam ? "variable" : "constant", graph.name(root))});
   }
   if (const NodeId updater = rewriter.updater(tensor); updater.valid()) {
-    return tl::make_unexpected(fmt::format("'{}' updates it afterwards; name what '{}' makes",
-                                           graph.name(updater), graph.name(updater)));
+    return tl::make_unexpected(
+        Reason{"R02", fmt::format("'{}' updates it afterwards; name what '{}' makes",
+                                  graph.name(updater), graph.name(updater))});
   }
   if (graph.version(tensor) == 0) return root;
   const NodeId maker = rewriter.version_maker(tensor);
@@ -207,8 +216,8 @@ tl::expected<TensorId, std::string> find_source(const Rewriter& rewriter, Tensor
     if (is_all) return result;
   }
   return tl::make_unexpected(
-      fmt::format("'{}' updates parts of %{}, so what it makes is not all of it", graph.name(maker),
-                  graph.name(root)));
+      Reason{"R02", fmt::format("'{}' updates parts of %{}, so what it makes is not all of it",
+                                graph.name(maker), graph.name(root))});
 }
 
 Objection find_objection(const Rewriter& rewriter, TensorId source,
@@ -233,7 +242,8 @@ Objection find_objection(const Rewriter& rewriter, TensorId source,
 
 Objection objection_to_growth(const Rewriter& rewriter, const Totals& growth) {
   if (rewriter.totals().has_room_for(growth)) return std::nullopt;
-  return "with it, all bytes or all durations of this graph would add up to more than 2^62";
+  return Reason{"R13",
+                "with it, all bytes or all durations of this graph would add up to more than 2^62"};
 }
 
 ScopeId scope_of_copy(const Rewriter& rewriter, TensorId source, const ReaderGroup& group) {
@@ -287,17 +297,18 @@ void move_readers(Rewriter& rewriter, TensorId source, TensorId copy, const Read
 Objection objection_to_clone(const Rewriter& rewriter, NodeId original) {
   const Graph& graph = rewriter.graph();
   if (graph.effect(original) == Effect::kRandom) {
-    return fmt::format("'{}' is random and runs once", graph.name(original));
+    return Reason{"R05", fmt::format("'{}' is random and runs once", graph.name(original))};
   }
   if (graph.effect(original) == Effect::kEffect) {
-    return fmt::format("'{}' has an effect and runs once", graph.name(original));
+    return Reason{"R05", fmt::format("'{}' has an effect and runs once", graph.name(original))};
   }
   for (const Operand& operand : graph.operands(original)) {
     if (!operand.tensor.valid()) continue;
     const DType dtype = graph.type(operand.tensor).dtype;
     if (dtype != DType::kResource && dtype != DType::kVariant) continue;
-    return fmt::format("'{}' reads through the handle %{}, behind which anything may change",
-                       graph.name(original), graph.name(operand.tensor));
+    return Reason{"R05",
+                  fmt::format("'{}' reads through the handle %{}, behind which anything may change",
+                              graph.name(original), graph.name(operand.tensor))};
   }
   return std::nullopt;
 }

@@ -20,16 +20,20 @@
 
 namespace ebb {
 
-// Nothing, or the reason against it: what follows "rule swap does not apply to %a: ".
-using Objection = std::optional<std::string>;
+// Why a rule does not apply.
+struct Reason {
+  std::string_view code;  // the entry in docs/errors.md
+  std::string text;       // what follows "rule swap does not apply to %a: "
+};
+// Nothing, or the reason against it.
+using Objection = std::optional<Reason>;
 
-// That error.
-[[nodiscard]] Error refused(const Rewriter& rewriter, std::string_view rule, TensorId tensor,
-                            const std::string& reason);
+// That error. `what` is "%a" or "'a'".
+[[nodiscard]] Error refused(std::string_view rule, std::string_view what, const Reason& reason);
 
 // The tensor that is the whole storage of `tensor` in its version, or the reason why there is none
 // that a copy could stand for: variables and constants, and what is updated afterwards.
-tl::expected<TensorId, std::string> find_source(const Rewriter& rewriter, TensorId tensor);
+tl::expected<TensorId, Reason> find_source(const Rewriter& rewriter, TensorId tensor);
 
 // What speaks against moving the groups' readers over to copies of the source, each made after its
 // group's trigger. Adds what remaking the views costs to `growth`.

@@ -21,24 +21,27 @@ bool is_copy(const Graph& graph, NodeId node) {
 Objection objection_to_maker(const Rewriter& rewriter, TensorId source) {
   const Graph& graph = rewriter.graph();
   const NodeId maker = graph.producer(source);
-  if (!graph.is_op(maker)) return "it is given from outside, not computed";
+  if (!graph.is_op(maker)) return Reason{"R05", "it is given from outside, not computed"};
   if (is_copy(graph, maker)) {
-    return fmt::format("'{}' copies it and computes nothing", graph.name(maker));
+    return Reason{"R04", fmt::format("'{}' copies it and computes nothing", graph.name(maker))};
   }
   if (const NodeId original = graph.clone_of(maker); original.valid()) {
-    return fmt::format(
-        "'{}' computes '{}' again already; give its readers a group of their own there",
-        graph.name(maker), graph.name(original));
+    return Reason{
+        "R04",
+        fmt::format("'{}' computes '{}' again already; give its readers a group of their own there",
+                    graph.name(maker), graph.name(original))};
   }
   if (graph.updates_something(maker)) {
-    return fmt::format("'{}' updates an operand, which happens once", graph.name(maker));
+    return Reason{"R05",
+                  fmt::format("'{}' updates an operand, which happens once", graph.name(maker))};
   }
   const auto results = graph.results(maker);
   const auto view = std::find_if(results.begin(), results.end(), [&](TensorId result) {
     return graph.root(graph.storage(result)) != result;
   });
   if (view != results.end()) {
-    return fmt::format("'{}' also makes the view %{}", graph.name(maker), graph.name(*view));
+    return Reason{
+        "R05", fmt::format("'{}' also makes the view %{}", graph.name(maker), graph.name(*view))};
   }
   return objection_to_clone(rewriter, maker);
 }
@@ -57,9 +60,11 @@ Objection objection_to_operands(const Rewriter& rewriter, NodeId maker, NodeId f
     }
     const DType dtype = graph.type(operand.tensor).dtype;
     if (element_size(dtype) != 0) continue;
-    return fmt::format(
-        "'{}' updates %{} before, of which no copy can be taken: {} has no fixed size",
-        graph.name(rewriter.updater(operand.tensor)), graph.name(operand.tensor), name(dtype));
+    return Reason{
+        "R03",
+        fmt::format("'{}' updates %{} before, of which no copy can be taken: {} has no fixed size",
+                    graph.name(rewriter.updater(operand.tensor)), graph.name(operand.tensor),
+                    name(dtype))};
   }
   return std::nullopt;
 }
@@ -124,8 +129,8 @@ void compute_again(Rewriter& rewriter, TensorId source, const ReaderGroup& group
 }  // namespace
 
 Status Recompute::check(const Rewriter& rewriter, const RecomputeDecision& decision) {
-  const auto refuse = [&](const std::string& reason) {
-    return fail(refused(rewriter, kName, decision.tensor, reason));
+  const auto refuse = [&](const Reason& reason) {
+    return fail(refused(kName, fmt::format("%{}", rewriter.graph().name(decision.tensor)), reason));
   };
   const auto source = find_source(rewriter, decision.tensor);
   if (!source) return refuse(source.error());

@@ -13,22 +13,22 @@ namespace {
 // What speaks against taking the source to the host, whoever reads it.
 Objection objection_to_source(const Graph& graph, TensorId source, std::string_view codec) {
   const TensorType& type = graph.type(source);
-  if (type.residence == Residence::kHost) return "it is on the host already";
+  if (type.residence == Residence::kHost) return Reason{"R03", "it is on the host already"};
   if (element_size(type.dtype) == 0) {
-    return fmt::format("values of type {} have no fixed size", name(type.dtype));
+    return Reason{"R03", fmt::format("values of type {} have no fixed size", name(type.dtype))};
   }
   const NodeId maker = graph.producer(source);
   if (graph.op(maker) == kSwapIn || graph.op(maker) == kDecode) {
-    return fmt::format("'{}' has just brought it back; change the swap that did",
-                       graph.name(maker));
+    return Reason{"R04", fmt::format("'{}' has just brought it back; change the swap that did",
+                                     graph.name(maker))};
   }
   if (graph.op(maker) == kEncode) {
-    return fmt::format("'{}' has encoded it for the host; change the swap that did",
-                       graph.name(maker));
+    return Reason{"R04", fmt::format("'{}' has encoded it for the host; change the swap that did",
+                                     graph.name(maker))};
   }
   if (codec.empty()) return std::nullopt;
   const auto encoded = encoded_type(codec, type);
-  return encoded ? std::nullopt : Objection(encoded.error());
+  return encoded ? std::nullopt : Objection(Reason{"R12", encoded.error()});
 }
 
 // At most; some of it may be there already.
@@ -154,8 +154,8 @@ void bring_back(Rewriter& rewriter, TensorId source, TensorId waiting, const Rea
 }  // namespace
 
 Status Swap::check(const Rewriter& rewriter, const SwapDecision& decision) {
-  const auto refuse = [&](const std::string& reason) {
-    return fail(refused(rewriter, kName, decision.tensor, reason));
+  const auto refuse = [&](const Reason& reason) {
+    return fail(refused(kName, fmt::format("%{}", rewriter.graph().name(decision.tensor)), reason));
   };
   const auto source = find_source(rewriter, decision.tensor);
   if (!source) return refuse(source.error());
@@ -168,7 +168,7 @@ Status Swap::check(const Rewriter& rewriter, const SwapDecision& decision) {
   }
   if (!decision.codec.empty()) {
     const auto why = find_unserved(rewriter.graph(), *source, decision.groups, decision.codec);
-    if (why) return refuse(*why);
+    if (why) return refuse({"R12", *why});
   }
   add_copies(rewriter.graph(), *source, decision, growth);
   if (const auto why = objection_to_growth(rewriter, growth)) return refuse(*why);

@@ -95,7 +95,7 @@ def test_rules_quote_every_refusal_and_none_that_does_not_happen():
         happen |= {
             (rule, nameless(reason))
             for rule, reason in re.findall(
-                r"^rule (\w+) does not apply to [^:]+: (.*)$", path.read_text(), re.MULTILINE)
+                r"^R\d\d: rule (\w+) does not apply to [^:]+: (.*)$", path.read_text(), re.MULTILINE)
         }
     assert len(happen) > 40
     text = (ROOT / "docs/rules.md").read_text()
@@ -120,6 +120,17 @@ def test_every_error_code_is_explained_and_tested(letter):
     tests = "".join(p.read_text() for p in [*ROOT.glob("tests/text/*.test"), *ROOT.glob("ebb/graph/*_test.cc")])
     for code in used:
         assert f": {code}: " in tests or f'"{code}: ' in tests or f'"{code}"' in tests, f"{code} has no test"
+
+
+@pytest.mark.parametrize("letter", ["R", "L"])
+def test_every_refusal_is_explained_and_tested(letter):
+    sources = "".join(p.read_text() for p in ROOT.glob("ebb/rewrite/*") if "_test" not in p.name)
+    used = codes(sources, letter)
+    explained = set(re.findall(rf"^\| ({letter}\d\d) \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
+    assert used == explained
+    tests = "".join(p.read_text() for p in [*ROOT.glob("tests/text/*.test"), *ROOT.glob("ebb/rewrite/*_test.cc")])
+    for code in used:
+        assert f"{code}: " in tests, f"{code} has no test"
 
 
 def test_every_difference_is_explained_and_tested():

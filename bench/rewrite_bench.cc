@@ -8,10 +8,10 @@
 #include <malloc.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <cstdlib>
+#include <cstdio>
 #include <ctime>
+#include <exception>
 #include <fstream>
 #include <limits>
 #include <string>
@@ -199,7 +199,7 @@ void print_promises(std::string_view name, const std::vector<Figures>& rows) {
   }
 }
 
-int run(bool all, const std::vector<std::size_t>& sizes) {
+void measure_all(bool all, const std::vector<std::size_t>& sizes) {
   const std::vector<Case> known = cases();
   std::vector<std::vector<Figures>> figures(known.size());
   print_heading();
@@ -215,13 +215,9 @@ int run(bool all, const std::vector<std::size_t>& sizes) {
   }
   fmt::print("\n");
   for (std::size_t i = 0; i < known.size(); ++i) print_promises(known[i].name, figures[i]);
-  return 0;
 }
 
-}  // namespace
-}  // namespace ebb
-
-int main(int argc, char** argv) {
+int run(int argc, char** argv) {
   bool all = false;
   std::vector<std::size_t> sizes;
   for (int i = 1; i < argc; ++i) {
@@ -240,5 +236,18 @@ int main(int argc, char** argv) {
   }
   if (sizes.empty()) sizes = {100'000, 1'000'000};
   std::sort(sizes.begin(), sizes.end());
-  return ebb::run(all, sizes);
+  measure_all(all, sizes);
+  return 0;
+}
+
+}  // namespace
+}  // namespace ebb
+
+int main(int argc, char** argv) {
+  try {
+    return ebb::run(argc, argv);
+  } catch (const std::exception& error) {
+    std::fputs(error.what(), stderr);
+    return 1;
+  }
 }

@@ -54,8 +54,8 @@ constexpr std::array kTorchRelu = {CodecReader{"aten::threshold_backward", 1, "t
 constexpr std::array kTensorFlowRelu = {CodecReader{"tf::ReluGrad", 1, ""}};
 
 constexpr std::array kCodecs = {
-    Codec{"bf16", kF32, false, as_bf16},
-    Codec{"bits", kBool, true, as_bits},
+    Codec{"bf16", kF32, false, as_bf16, {}},
+    Codec{"bits", kBool, true, as_bits, {}},
     // A bit an element: whether x <= 0. Comes back as 0 where it is, and 1 where it is not.
     Codec{"nonpositive", kFloats, true, as_bits, kTorchRelu},
     // A bit an element: whether x > 0. Comes back as 1 where it is, and 0 where it is not.

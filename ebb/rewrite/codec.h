@@ -35,7 +35,7 @@ struct Codec {
   bool is_lossless = false;  // for those it serves
   // Of a type that has all its elements side by side.
   TensorType (*encoded)(const TensorType&) = nullptr;
-  std::span<const CodecReader> readers = {};  // whom it serves; empty: everybody
+  std::span<const CodecReader> readers;  // whom it serves; empty: everybody
 };
 
 std::span<const Codec> codecs();

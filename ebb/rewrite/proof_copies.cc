@@ -55,7 +55,9 @@ std::optional<Difference> NodeProver::take_copy(NodeId copy) {
   }
   const TensorId source = rewritten_.operands(copy)[0].tensor;
   const TensorId result = rewritten_.results(copy)[0];
-  Holding held = holding(source);
+  const NodeId copied = original_.producer(holding(source).tensor);
+  // A snapshot is for readers of the very tensor.
+  Holding held = op == kSnapshot ? holding(source) : looked_through(holding(source));
   const NodeId maker = original_.producer(held.tensor);
   // Only on the way back to the device from a codec that ran on the host.
   const std::string why =
@@ -74,7 +76,9 @@ std::optional<Difference> NodeProver::take_copy(NodeId copy) {
                   rewritten_.name(copy), to_text(rewritten_.type(result)), to_text(expected),
                   quoted(rewritten_, copy));
   }
-  if (auto found = check_scope(copy, maker)) return found;
+  for (const NodeId node : {maker, copied}) {
+    if (auto found = check_scope(copy, node)) return found;
+  }
   holdings_[result.index()] = held;
   if (!held.codec.valid()) {
     extracts_[rewritten_.storage(result).index()] = extract_of(held.tensor);
@@ -108,6 +112,30 @@ std::string NodeProver::copy_defect(NodeId copy) const {
   return {};
 }
 
+// Rewriting uses the copies on the host that it finds, and those may be the original's own.
+NodeProver::Holding NodeProver::looked_through(Holding held) const {
+  while (true) {
+    const NodeId maker = original_.producer(held.tensor);
+    const std::string_view op = original_.op(maker);
+    if (original_.effect(maker) != Effect::kPure) return held;
+    if (op == kEncode && !held.codec.valid() && may_decode(codec_of(original_, maker))) {
+      const NodeId now = matching_.counterpart(maker);
+      const Attribute& codec = *rewritten_.find_attribute(now, kCodecAttribute);
+      held.codec = std::get<Text>(rewritten_.items(codec)[0]).id;
+    } else if (op != kSwapOut) {
+      return held;
+    }
+    held.tensor = original_.operands(maker)[0].tensor;
+  }
+}
+
+// Whether what the codec gives back may stand for what was encoded.
+bool NodeProver::may_decode(std::string_view codec) const {
+  const auto& lossless = options_.lossless_codecs;
+  return !codec.empty() && (options_.allow_lossy ||
+                            std::find(lossless.begin(), lossless.end(), codec) != lossless.end());
+}
+
 // `held` is what the source holds, and becomes what the copy holds.
 std::optional<Difference> NodeProver::take_codec(NodeId copy, TensorId source, Holding& held) {
   const NodeId maker = original_.producer(held.tensor);
@@ -123,13 +151,11 @@ std::optional<Difference> NodeProver::take_codec(NodeId copy, TensorId source, H
   }
   if (rewritten_.op(copy) == kEncode) {
     const std::string_view text = rewritten_.text(codec->id);
-    const auto& lossless = options_.lossless_codecs;
     if (held.codec.valid()) {
       return differ("S06", maker, copy, "'{}' encodes {}, which is encoded already: {}", name,
                     described(source), quoted(rewritten_, copy));
     }
-    if (!options_.allow_lossy &&
-        std::find(lossless.begin(), lossless.end(), text) == lossless.end()) {
+    if (!may_decode(text)) {
       return differ("S06", maker, copy,
                     "'{}' encodes {} by '{}', which may not give back every bit, and lossy codecs "
                     "were not allowed: {}",

@@ -70,6 +70,9 @@ class NodeProver {
   std::optional<Difference> take_clone_results(NodeId node, NodeId clone);
   [[nodiscard]] Difference is_no_clone(NodeId node, NodeId clone, std::string_view why) const;
   std::optional<Difference> take_copy(NodeId copy);
+  // What copies in the original hold is what they copied.
+  [[nodiscard]] Holding looked_through(Holding held) const;
+  [[nodiscard]] bool may_decode(std::string_view codec) const;
   std::optional<Difference> take_codec(NodeId copy, TensorId source, Holding& held);
   [[nodiscard]] std::string copy_defect(NodeId copy) const;
   std::optional<Difference> check_scope(NodeId added, NodeId source) const;

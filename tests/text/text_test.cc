@@ -263,6 +263,7 @@ using OrText = tl::expected<T, std::string>;
 
 // Applies the decisions, or the first error as text.
 OrText<Graph> rewritten(Graph graph, const std::string& decisions) {
+  const Graph original = graph;
   Rewriter rewriter(graph, {.verify_each = true});
   std::istringstream lines(decisions);
   std::string line;
@@ -281,6 +282,7 @@ OrText<Graph> rewritten(Graph graph, const std::string& decisions) {
     }
   }
   rewriter.settle();
+  prove_rewrite(original, graph);
   return graph;
 }
 

@@ -79,13 +79,14 @@ def test_rewrites_in_documents_give_what_stands_below_them(ebb, tmp_path, before
 
 
 def nameless(reason):
-    """What a refusal says, whatever it is about: %a and 'b' are any names."""
+    """What a refusal says, whatever it is about: %a and 'b' are any names, `codec bits` is any codec."""
     reason = re.sub(r"'[^']*'", "'_'", reason)
     reason = re.sub(r"%\S+?(?=[,;:]? |[,;:]?$)", "%_", reason)
     reason = re.sub(r"\((?:in (?:branch|frame) '_'|outside every scope)\)", "(_)", reason)
+    reason = re.sub(r"\bcodec \w+", "codec _", reason)
+    reason = re.sub(r"operand \d of \S+(?: with \w+ = 0)?", "operand N of OP", reason)
+    reason = re.sub(r"\btakes [^,]+(?:, [^,]+)*, not \w+$", "takes TYPES, not TYPE", reason)
     reason = re.sub(r"\bnot [a-z]\w*\[.*$", "not TYPE", reason)
-    reason = re.sub(r"\b(codec) \w+ (serves) .* only,", r"\1 _ \2 _ only,", reason)
-    reason = re.sub(r"\boperand \d of \S+", "operand N of OP", reason)
     return reason
 
 

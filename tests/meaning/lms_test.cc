@@ -3,6 +3,7 @@
 #include "ebb/rewrite/lms.h"
 
 #include <algorithm>
+#include <ranges>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -132,7 +133,7 @@ std::size_t expect_plain_reading(const Graph& graph, const LmsOptions& options) 
 }
 
 void expect_plain_reading_everywhere(const Result<Graph>& example) {
-  const Graph graph = example.value();
+  const Graph& graph = example.value();
   std::size_t compared = 0;
   for (const std::string strategy : {"chain_rule", "direct_order"}) {
     for (const bool fuse : {false, true}) {
@@ -205,13 +206,12 @@ TEST(LmsMeaning, TheSameGraphGivesTheSamePlan) {
 std::vector<bool> needed_for(const Graph& graph, TensorId tensor) {
   std::vector<bool> needed(graph.node_count());
   needed[graph.producer(tensor).index()] = true;
-  const auto lines = graph.order();
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (!needed[line->index()]) continue;
-    for (const Operand& operand : graph.operands(*line)) {
+  for (const NodeId line : std::views::reverse(graph.order())) {
+    if (!needed[line.index()]) continue;
+    for (const Operand& operand : graph.operands(line)) {
       if (operand.tensor.valid()) needed[graph.producer(operand.tensor).index()] = true;
     }
-    for (const NodeId control : graph.controls(*line)) needed[control.index()] = true;
+    for (const NodeId control : graph.controls(line)) needed[control.index()] = true;
   }
   return needed;
 }

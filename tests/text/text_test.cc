@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <ranges>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -178,14 +179,14 @@ std::string fetching(const Graph& graph, std::string_view name) {
   std::vector<bool> runs(graph.node_count());
   runs[graph.producer(tensor).index()] = true;
   std::string out;
-  for (auto line = lines.rbegin(); line != lines.rend(); ++line) {
-    if (!runs[line->index()]) continue;
-    for (const Operand& operand : graph.operands(*line)) {
+  for (const NodeId line : std::views::reverse(lines)) {
+    if (!runs[line.index()]) continue;
+    for (const Operand& operand : graph.operands(line)) {
       if (operand.tensor.valid()) runs[graph.producer(operand.tensor).index()] = true;
     }
     graph.for_each_scalar_read(
-        *line, [&](ScalarId scalar) { runs[graph.producer(scalar).index()] = true; });
-    for (const NodeId control : graph.controls(*line)) runs[control.index()] = true;
+        line, [&](ScalarId scalar) { runs[graph.producer(scalar).index()] = true; });
+    for (const NodeId control : graph.controls(line)) runs[control.index()] = true;
   }
   for (const NodeId node : lines) {
     if (runs[node.index()]) out += fmt::format("{}\n", graph.name(node));
@@ -355,7 +356,7 @@ OrText<std::string> answer_or_error(const Context& context, const std::string& s
   auto graph = parse_valid(context.graph);
   if (!graph) return tl::make_unexpected(graph.error().render("test.ebb"));
   if (!context.rewritten.empty()) {
-    const auto proof = proof_of(*graph, context.rewritten);
+    auto proof = proof_of(*graph, context.rewritten);
     if (!proof || section == "expect proof") return proof;
     return answer_about(parse_valid(context.rewritten).value(), section);
   }

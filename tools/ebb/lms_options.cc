@@ -49,10 +49,11 @@ void add_lms_options(CLI::App& command, LmsOptions& options) {
       ->group(kPaper);
   command
       .add_option("--lb", options.lb,
-                  "Bring tensors back at least so many levels before they are read")
+                  "Look for the trigger at least so many levels from the reader (direct_order), or\n"
+                  "from the producer along the forward phase (chain_rule)")
       ->capture_default_str()
       ->group(kPaper);
-  command.add_option("--ub", options.ub, "And at most so many")
+  command.add_option("--ub", options.ub, "And at most so many: ub included (direct_order), or not (chain_rule)")
       ->capture_default_str()
       ->group(kPaper);
   command

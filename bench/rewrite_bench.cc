@@ -21,8 +21,6 @@
 #include <fmt/format.h>
 
 #include "ebb/base/check.h"
-#include "ebb/graph/parse.h"
-#include "ebb/graph/print.h"
 #include "ebb/rewrite/codec.h"
 #include "ebb/rewrite/lms.h"
 #include "ebb/rewrite/proof.h"
@@ -119,24 +117,11 @@ Figures measure(const Graph& original, const LmsOptions& options) {
 
 // --- What it is measured on.
 
-// The examples call a gradient %grad.a; the driver knows the backward phase by its scope.
-Graph with_gradient_scope(const Graph& graph) {
-  constexpr std::string_view kOld = "%grad.";
-  constexpr std::string_view kNew = "%gradients/";
-  const std::string text = print(graph);
-  std::string renamed;
-  std::size_t from = 0;
-  for (std::size_t at = text.find(kOld); at != std::string::npos; at = text.find(kOld, from)) {
-    renamed.append(text, from, at - from).append(kNew);
-    from = at + kOld.size();
-  }
-  return parse_valid(renamed.append(text, from)).value();
-}
 Graph resnet(std::size_t nodes) {
-  return with_gradient_scope(examples::resnet(examples::resnet_of_size(nodes)).value());
+  return examples::resnet(examples::resnet_of_size(nodes)).value();
 }
 Graph transformer(std::size_t nodes) {
-  return with_gradient_scope(examples::transformer(examples::transformer_of_size(nodes)).value());
+  return examples::transformer(examples::transformer_of_size(nodes)).value();
 }
 
 struct Case {

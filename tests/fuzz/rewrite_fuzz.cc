@@ -39,6 +39,18 @@ class Choices {
   TensorId tensor(const Graph& graph) {
     return TensorId(static_cast<std::uint32_t>(below(graph.tensor_count())));
   }
+  // One for which the node waits, through some others.
+  NodeId node_before(const Graph& graph, NodeId node) {
+    for (std::size_t steps = 1 + below(3); steps > 0; --steps) {
+      std::vector<NodeId> before(graph.controls(node).begin(), graph.controls(node).end());
+      for (const Operand& operand : graph.operands(node)) {
+        if (operand.tensor.valid()) before.push_back(graph.producer(operand.tensor));
+      }
+      if (before.empty()) break;
+      node = before[below(before.size())];
+    }
+    return node;
+  }
   std::string codec() {
     const std::size_t chosen = below(codecs().size() + 3);
     return chosen < codecs().size() ? std::string(codecs()[chosen].name) : std::string();
@@ -99,7 +111,11 @@ std::vector<ReaderGroup> choose_groups(Choices& choices, const Graph& graph, Ten
     if (group < groups.size()) groups[group].readers.push_back(reader);
   }
   if (choices.below(16) == 1) groups[0].readers.push_back(choices.node(graph));
-  for (ReaderGroup& group : groups) group.trigger = choices.node(graph);
+  std::erase_if(groups, [](const ReaderGroup& group) { return group.readers.empty(); });
+  for (ReaderGroup& group : groups) {
+    group.trigger =
+        choices.below(8) == 1 ? choices.node(graph) : choices.node_before(graph, group.readers[0]);
+  }
   return groups;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 #include <fmt/format.h>
@@ -55,6 +56,23 @@ std::optional<Bytes> extent(const TensorType& type) {
   if (!fully_known(type)) return std::nullopt;
   const auto bytes = known_extent(type);
   return bytes ? std::optional(Bytes{*bytes}) : std::nullopt;
+}
+
+bool may_have_gaps(const TensorType& type) {
+  if (type.strides.empty()) return false;
+  std::vector<std::size_t> axes(type.dims.size());
+  std::iota(axes.begin(), axes.end(), std::size_t{0});
+  std::sort(axes.begin(), axes.end(),
+            [&](std::size_t a, std::size_t b) { return type.strides[a] < type.strides[b]; });
+  std::int64_t reach = 1;  // elements without a gap
+  for (const std::size_t axis : axes) {
+    const std::int64_t size = type.dims[axis];
+    if (size == TensorType::kUnknownDim) return true;
+    if (size == 0) return false;
+    if (size > 1 && type.strides[axis] > reach) return true;
+    reach += (size - 1) * type.strides[axis];
+  }
+  return false;
 }
 
 bool is_too_large(const TensorType& type) { return !known_extent(type).has_value(); }

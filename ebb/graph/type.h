@@ -41,6 +41,10 @@ std::vector<std::int64_t> row_major_strides(const std::vector<std::int64_t>& dim
 // or the element size is unknown. The type must not be too large.
 std::optional<Bytes> extent(const TensorType& type);
 
+// Whether some bytes between the first element and the last may belong to none. Copies have the
+// elements, and not what lies between them.
+bool may_have_gaps(const TensorType& type);
+
 // Whether the extent does not fit in 63 bits. Unknown dimensions count as one.
 bool is_too_large(const TensorType& type);
 

@@ -89,7 +89,7 @@ class Driver {
     for (const NodeId node : graph_.order()) {
       for (const TensorId result : graph_.results(node)) {
         const TensorId root = graph_.root(graph_.storage(result));
-        if (root == result || can_be_remade(node, graph_.scope(graph_.producer(root)), obstacles)) {
+        if (root == result || can_be_remade(node, root, obstacles)) {
           continue;
         }
         note(result, Obstacle::kFixedView);
@@ -98,11 +98,14 @@ class Driver {
     return obstacles;
   }
 
-  // Whether what makes a view may run again later, on a copy.
-  [[nodiscard]] bool can_be_remade(NodeId view, ScopeId scope,
+  // Whether what makes a view of `root` may run again later, on a copy.
+  [[nodiscard]] bool can_be_remade(NodeId view, TensorId root,
                                    const std::vector<Obstacle>& obstacles) const {
     const auto operands = graph_.operands(view);
-    return makes_only_views(graph_, view) && graph_.scope(view) == scope &&
+    const NodeId producer = graph_.producer(root);
+    // Between the elements of an input may be more of them.
+    if (!graph_.is_op(producer) && may_have_gaps(graph_.type(root))) return false;
+    return makes_only_views(graph_, view) && graph_.scope(view) == graph_.scope(producer) &&
            std::none_of(operands.begin(), operands.end(), [&](const Operand& operand) {
              return operand.tensor.valid() &&
                     (is_opaque(graph_.type(operand.tensor).dtype) ||

@@ -105,6 +105,12 @@ Objection objection_to_view(const Rewriter& rewriter, TensorId source, NodeId vi
                                  graph.name(operand.tensor)));
     }
   }
+  // Between the elements of what an operation has just made there is nothing yet.
+  const bool is_fresh =
+      graph.origin(graph.storage(source)) == NodeKind::kOp && graph.version(source) == 0;
+  if (!is_fresh && may_have_gaps(graph.type(source))) {
+    return because("it may look between the elements, where a copy has nothing");
+  }
   if (!inner_scope(graph, graph.scope(view), copy_scope)) {
     return because("it stands in another scope");
   }

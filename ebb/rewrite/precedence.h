@@ -39,8 +39,10 @@ class Precedence {
   // `orders_old_nodes`: and so do nodes that were there before, for others that were.
   void note(NodeId later, NodeId earlier, bool orders_old_nodes);
 
- private:
+  // Whether the node was there when this object was made.
   [[nodiscard]] bool is_old(NodeId node) const { return node.index() < dependence_.node_count(); }
+
+ private:
   bool search(NodeId later, NodeId earlier);
   template <class Visit>
   void for_each_before(NodeId node, Visit&& visit) const;

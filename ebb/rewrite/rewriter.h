@@ -71,6 +71,8 @@ class Rewriter {
   [[nodiscard]] bool waits(NodeId later, NodeId earlier) const {
     return precedence_.waits(later, earlier);
   }
+  // Whether the node was there before any rule.
+  [[nodiscard]] bool was_there(NodeId node) const { return precedence_.is_old(node); }
   [[nodiscard]] const LineOrder& lines() const { return lines_; }
   [[nodiscard]] const Totals& totals() const { return totals_; }
   // The node that overwrites this tensor's version; not valid when none does.

@@ -138,6 +138,13 @@ void bring_back(Rewriter& rewriter, TensorId source, TensorId waiting, const Rea
   const bool decodes = !decision.codec.empty();
   const bool decodes_first = decodes && decision.codec_side == CodecSide::kHost;
 
+  // A copy that the graph had already is one more that the readers wait for.
+  for (const NodeId node : {sender, graph.producer(sent)}) {
+    for (const NodeId reader : group.readers) {
+      if (!rewriter.was_there(node) || rewriter.waits(reader, node)) continue;
+      rewriter.note_wait(reader, node, true);
+    }
+  }
   const NodeId arriving = decodes_first ? copying.add_codec(kDecode, waiting, place, decision.codec)
                                         : copying.add(kSwapIn, waiting, place);
   rewriter.add_control(arriving, group.trigger);

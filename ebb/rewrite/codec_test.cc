@@ -34,8 +34,8 @@ std::string verdict(std::string_view lines, bool allow_lossy = false) {
   text.replace(begin, text.find("  return") - begin, lines);
   const auto rewritten = parse_valid(text);
   if (!rewritten) return rewritten.error().render("rewritten");
-  const auto proof = prove_same(parse_valid(kRelu).value(), *rewritten,
-                                {.lossless_codecs = {"nonpositive"}, .allow_lossy = allow_lossy});
+  const auto proof =
+      prove_same(parse_valid(kRelu).value(), *rewritten, {.allow_lossy = allow_lossy});
   return proof ? to_text(*proof) : proof.error().code + ": " + proof.error().message;
 }
 

@@ -9,6 +9,7 @@
 #include "ebb/rewrite/proof_matching.h"
 #include "ebb/rewrite/proof_nodes.h"
 #include "ebb/rewrite/proof_order.h"
+#include "ebb/rewrite/proof_values.h"
 
 namespace ebb {
 namespace {
@@ -71,7 +72,8 @@ tl::expected<Proof, Difference> compare_computations(const Graph& original, cons
   Matching matching(original, rewritten);
   if (auto found = matching.find_missing()) return refuse(found);
   Proof proof{.nodes = original.node_count()};
-  NodeProver nodes(matching, options, proof);
+  const Values values(original, options);
+  NodeProver nodes(matching, values, options, proof);
   for (const NodeId node : rewritten.order()) {
     if (auto found = nodes.take(node)) return refuse(found);
   }
@@ -92,8 +94,7 @@ Result<Proof> prove_same(const Graph& original, const Graph& rewritten,
 }
 
 Proof prove_rewrite(const Graph& original, const Graph& rewritten) {
-  const auto proof = prove_same(original, rewritten,
-                                {.lossless_codecs = {}, .allow_lossy = true, .is_verified = true});
+  const auto proof = prove_same(original, rewritten, {.allow_lossy = true, .is_verified = true});
   EBB_CHECK_ON(rewritten, proof.has_value(), "the rewritten graph is not the original: {}",
                proof.error().message);
   return *proof;

@@ -4,10 +4,13 @@
 // What rewriting may have added, all of it erased by naming the tensor of the original that each
 // tensor holds:
 //   copies          ebb::swap_out, ebb::swap_in, ebb::snapshot hold what their operand holds
-//   codecs          ebb::decode of an ebb::encode by the same codec holds what was encoded
+//   codecs          ebb::decode of an ebb::encode by the same codec holds what was encoded, if that
+//                   gives back every bit (codec.h)
 //   clones          `clone of n`, of operands that hold what n's operands hold, holds n's results;
 //                   clones of views lie in the bytes of a copy as the views do in the original's
 //   control edges   any that close no cycle
+// The original may have copies and clones of its own, as the outcome of an earlier rewriting; what
+// they hold is found in the same way (proof_values.h).
 // Everything else is the original's: each of its nodes once, with the same operator, attributes,
 // effect, device, scope, clauses and results, reading operands that hold the same and updating the
 // variables themselves; the same outputs in the same order.
@@ -25,7 +28,6 @@
 
 #include <cstddef>
 #include <string>
-#include <vector>
 
 #include "ebb/base/result.h"
 #include "ebb/graph/graph.h"
@@ -33,8 +35,6 @@
 namespace ebb {
 
 struct ProofOptions {
-  // Codecs that give back every bit. Any other may lose some.
-  std::vector<std::string> lossless_codecs;
   bool allow_lossy = false;  // take what a lossy codec gives back for what was encoded
   bool is_verified = false;  // the rewritten graph has passed the verifier: do not ask it again
 };

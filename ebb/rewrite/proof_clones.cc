@@ -1,6 +1,4 @@
 // Clones: what computes a node of the original again.
-#include <limits>
-
 #include "ebb/rewrite/proof_nodes.h"
 
 namespace ebb {
@@ -56,12 +54,12 @@ std::optional<Difference> NodeProver::take_clone_results(NodeId node, NodeId clo
       return refuse(fmt::format("%{} lies elsewhere than a copy of %{} would",
                                 rewritten_.name(result_now), original_.name(result)));
     }
-    holdings_[result_now.index()] = {result, SymbolId()};
+    holdings_[result_now.index()] = values_.held(result);
+    stands_for_[result_now.index()] = result;
     const StorageId storage_now = rewritten_.storage(result_now);
     if (rewritten_.root(storage_now) == result_now) {
       // Between the elements of a result nobody has written yet, here or there.
-      extracts_[storage_now.index()] = {original_.storage(result), 0, 0,
-                                        std::numeric_limits<std::int64_t>::max()};
+      extracts_[storage_now.index()] = values_.extract(original_.storage(result));
     }
   }
   return {};
@@ -74,14 +72,15 @@ bool NodeProver::lies_alike(TensorId of_original, TensorId of_clone) const {
   const bool begins = original_.root(storage) == of_original;
   const bool begins_now = rewritten_.root(storage_now) == of_clone;
   if (begins || begins_now) return begins && begins_now;
-  const Extract& extract = extracts_[storage_now.index()];
-  const std::int64_t begin = original_.offset(of_original).count;
-  if (extract.storage != storage || rewritten_.offset(of_clone).count + extract.shift != begin) {
-    return false;
-  }
-  if (extract.begin == 0 && extract.end == std::numeric_limits<std::int64_t>::max()) return true;
-  const auto length = extent(original_.type(of_original));
-  return length && extract.begin <= begin && begin + length->count <= extract.end;
+  const Bytes offset = original_.offset(of_original);
+  const Bytes offset_now = rewritten_.offset(of_clone);
+  if (is(rewritten_.root(storage_now)) == original_.root(storage)) return offset == offset_now;
+  const Extract& extract = values_.extract(storage);
+  const Extract& extract_now = extracts_[storage_now.index()];
+  const std::int64_t place = values_.place(of_original);
+  const TensorType& type = original_.type(of_original);
+  return extract.storage == extract_now.storage && offset_now.count + extract_now.shift == place &&
+         extract.covers(place, type) && extract_now.covers(place, type);
 }
 
 // What is made in a branch is there when the branch runs; what is made in another frame is there

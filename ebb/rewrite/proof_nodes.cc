@@ -3,16 +3,19 @@
 #include "ebb/rewrite/proof_nodes.h"
 
 #include <algorithm>
-#include <limits>
 
 namespace ebb {
 
-NodeProver::NodeProver(Matching& matching, const ProofOptions& options, Proof& proof)
+NodeProver::NodeProver(Matching& matching, const Values& values, const ProofOptions& options,
+                       Proof& proof)
     : matching_(matching),
+      values_(values),
       original_(matching.original()),
       rewritten_(matching.rewritten()),
       options_(options),
       proof_(proof),
+      origins_(rewritten_.tensor_count()),
+      stands_for_(rewritten_.tensor_count()),
       holdings_(rewritten_.tensor_count()),
       scalar_origins_(rewritten_.scalar_count()),
       extracts_(rewritten_.storage_count()),
@@ -27,10 +30,6 @@ std::optional<Difference> NodeProver::take(NodeId node) {
     return take_clone(matching_.origin(repeated), node);
   }
   return take_copy(node);
-}
-
-TensorId NodeProver::is(TensorId tensor) const {
-  return matching_.is_added(rewritten_.producer(tensor)) ? TensorId() : holding(tensor).tensor;
 }
 
 std::optional<Difference> NodeProver::take_original(NodeId node, NodeId now) {
@@ -64,7 +63,9 @@ std::optional<Difference> NodeProver::compare_results(NodeId node, NodeId now) {
   for (std::uint32_t i = 0; i < results.size(); ++i) {
     const TensorId result = results[i];
     const TensorId result_now = results_now[i];
-    holdings_[result_now.index()] = {result, SymbolId()};
+    origins_[result_now.index()] = result;
+    stands_for_[result_now.index()] = result;
+    holdings_[result_now.index()] = values_.held(result);
     if (original_.name(result) != rewritten_.name(result_now))
       return changed("the name of a result");
     if (!matching_.same_type(result, result_now)) return changed("the type of a result");
@@ -78,8 +79,7 @@ std::optional<Difference> NodeProver::compare_results(NodeId node, NodeId now) {
       return changed("the place of a result");
     }
     if (begins) {
-      extracts_[storage_now.index()] = {original_.storage(result), 0, 0,
-                                        std::numeric_limits<std::int64_t>::max()};
+      extracts_[storage_now.index()] = values_.extract(original_.storage(result));
     }
   }
   return {};
@@ -142,14 +142,15 @@ std::string NodeProver::compare_operands(NodeId node, NodeId now) {
                        after.size() == 1 ? "" : "s", before.size());
   }
   for (std::size_t i = 0; i < before.size(); ++i) {
-    std::string what = compare_operand(node, before[i], now, after[i]);
+    std::string what = compare_operand(node, now, i);
     if (!what.empty()) return what;
   }
   return {};
 }
 
-std::string NodeProver::compare_operand(NodeId node, const Operand& operand, NodeId now,
-                                        const Operand& operand_now) {
+std::string NodeProver::compare_operand(NodeId node, NodeId now, std::size_t index) {
+  const Operand& operand = original_.operands(node)[index];
+  const Operand& operand_now = rewritten_.operands(now)[index];
   const TensorId tensor = operand.tensor;
   const TensorId tensor_now = operand_now.tensor;
   if (operand.position != operand_now.position) return "has other operand lists";
@@ -162,37 +163,47 @@ std::string NodeProver::compare_operand(NodeId node, const Operand& operand, Nod
   const auto verb = [](Access access) { return access == Access::kRead ? "reads" : "updates"; };
   const bool on_other_side =
       original_.type(tensor).residence != rewritten_.type(tensor_now).residence;
-  const bool updates_a_copy =
-      operand.access == Access::kUpdate && matching_.is_added(rewritten_.producer(tensor_now));
-  const Holding& held = holding(tensor_now);
-  if (held.tensor != tensor || held.codec.valid() || operand.access != operand_now.access ||
-      on_other_side || updates_a_copy) {
+  const bool is_same = is(tensor_now) == tensor;
+  const bool updates_a_copy = operand.access == Access::kUpdate && !is_same;
+  const Holding& held = values_.held(tensor);
+  const Holding& held_now = holding(tensor_now);
+  if (held_now.tensor != held.tensor || held_now.codec != held.codec ||
+      operand.access != operand_now.access || on_other_side || updates_a_copy) {
     return fmt::format("{} {} where the original {} %{}", verb(operand_now.access),
                        described(tensor_now), verb(operand.access), original_.name(tensor));
   }
-  if (std::string why = unserved(now, operand_now); !why.empty()) return why;
-  const NodeId maker = rewritten_.producer(tensor_now);
-  if (!matching_.is_added(maker)) return {};
-  const ScopeId made_in = matching_.origin(rewritten_.scope(maker));
-  if (made_in != original_.scope(original_.producer(tensor)) &&
-      !runs_inside(original_, matching_.origin(rewritten_.scope(now)), made_in)) {
+  if (is_same) return {};
+  if (held_now.serving != held.serving) {
+    for (const Holding* each : {&held, &held_now}) {
+      if (std::string why = unserved(now, index, *each); !why.empty()) return why;
+    }
+  }
+  if (is_out_of_reach(tensor_now, now, original_.producer(tensor))) {
     return fmt::format("reads {} from outside the branch in which that is made",
                        described(tensor_now));
   }
-  const TensorId root = rewritten_.root(rewritten_.storage(tensor_now));
-  if (matching_.is_added(rewritten_.producer(root)) && !matching_.is_added(now)) {
+  if (!values_.is_copy_of(stands_for_[tensor_now.index()], tensor)) {
+    lost_edges_.push_back({original_.producer(tensor), node, now});
+  }
+  const TensorId root = is(rewritten_.root(rewritten_.storage(tensor_now)));
+  if (root != original_.root(original_.storage(tensor)) && !matching_.is_added(now)) {
     freed_readers_.push_back({node, tensor});
   }
   return {};
 }
 
-std::string NodeProver::unserved(NodeId now, const Operand& operand_now) const {
-  const Codec* codec = holding(operand_now.tensor).serving;
-  if (codec == nullptr) return {};
-  const auto place = static_cast<std::size_t>(&operand_now - rewritten_.operands(now).data());
-  if (serves(*codec, rewritten_, now, place)) return {};
+// Whether a value is made in a branch that need not run when its reader does. Readers of what the
+// original makes in a branch are the original's own business.
+bool NodeProver::is_out_of_reach(TensorId source, NodeId reader, NodeId maker) const {
+  const ScopeId made_in = matching_.origin(rewritten_.scope(rewritten_.producer(source)));
+  return made_in != original_.scope(maker) &&
+         !runs_inside(original_, matching_.origin(rewritten_.scope(reader)), made_in);
+}
+
+std::string NodeProver::unserved(NodeId now, std::size_t operand, const Holding& value) const {
+  if (value.serving == nullptr || serves(*value.serving, rewritten_, now, operand)) return {};
   return fmt::format("reads {}, of which codec '{}' gives back too little for it",
-                     described(operand_now.tensor), codec->name);
+                     described(rewritten_.operands(now)[operand].tensor), value.serving->name);
 }
 
 void NodeProver::compare_controls(NodeId node, NodeId now) {
@@ -208,7 +219,7 @@ void NodeProver::compare_controls(NodeId node, NodeId now) {
     if (last_waiter_[control.index()] == now) {
       ++kept;
     } else {
-      lost_controls_.push_back({control, node, now});
+      lost_edges_.push_back({control, node, now, true});
     }
   }
   if (!matching_.is_added(now)) proof_.control_edges += after.size() - std::min(kept, after.size());
@@ -217,14 +228,11 @@ void NodeProver::compare_controls(NodeId node, NodeId now) {
 std::string NodeProver::described(TensorId tensor) const {
   const std::string_view name = rewritten_.name(tensor);
   const Holding& held = holding(tensor);
-  if (!matching_.is_added(rewritten_.producer(tensor)) || !held.tensor.valid()) {
-    return fmt::format("%{}", name);
-  }
+  if (is(tensor).valid() || !held.tensor.valid()) return fmt::format("%{}", name);
   const bool host = rewritten_.type(tensor).residence == Residence::kHost;
-  return fmt::format(
-      "%{} (holds %{}{}{})", name, original_.name(held.tensor),
-      held.codec.valid() ? fmt::format(" encoded by '{}'", rewritten_.text(held.codec)) : "",
-      host ? " on the host" : "");
+  return fmt::format("%{} (holds %{}{}{})", name, original_.name(held.tensor),
+                     held.codec.empty() ? "" : fmt::format(" encoded by '{}'", held.codec),
+                     host ? " on the host" : "");
 }
 
 std::string NodeProver::both_lines(NodeId node, NodeId now) const {

@@ -15,15 +15,18 @@
 #include "ebb/rewrite/codec.h"
 #include "ebb/rewrite/proof.h"
 #include "ebb/rewrite/proof_matching.h"
+#include "ebb/rewrite/proof_values.h"
 
 namespace ebb {
 
-// A control edge of the original, first -> second, that has no copy at `waiter`: the counterpart of
-// `second`, or a clone of it.
-struct LostControl {
+// An edge of the original, first -> second, that has no copy at `waiter`: the counterpart of
+// `second`, or a clone of it. Either a control edge, or `second` reads what `first` made, and
+// `waiter` another copy or clone that the original has of it.
+struct LostEdge {
   NodeId first;
   NodeId second;
   NodeId waiter;  // of the rewritten graph
+  bool is_control = false;
 };
 
 // A node of the original that reads a copy now, and for which the update of the tensor that it read
@@ -36,45 +39,26 @@ struct FreedReader {
 class NodeProver {
  public:
   // All of these must outlive this object. `proof` gets the counts of what was added.
-  NodeProver(Matching& matching, const ProofOptions& options, Proof& proof);
+  NodeProver(Matching& matching, const Values& values, const ProofOptions& options, Proof& proof);
 
   // In line order. What a line differs in, or nothing. Lines after a difference are not taken.
   std::optional<Difference> take(NodeId node);
 
   // The tensor of the original that this one is, not a copy of it; not valid for what was added.
-  [[nodiscard]] TensorId is(TensorId tensor) const;
+  [[nodiscard]] TensorId is(TensorId tensor) const { return origins_[tensor.index()]; }
 
-  [[nodiscard]] const std::vector<LostControl>& lost_controls() const { return lost_controls_; }
+  [[nodiscard]] const std::vector<LostEdge>& lost_edges() const { return lost_edges_; }
   [[nodiscard]] const std::vector<FreedReader>& freed_readers() const { return freed_readers_; }
 
  private:
-  // What a tensor of the rewritten graph holds.
-  struct Holding {
-    TensorId tensor;  // of the original
-    SymbolId codec;   // of the rewritten graph; not valid: as it is, not encoded
-    // What was decoded by this codec holds the tensor for the readers that it serves only; null:
-    // for everybody.
-    const Codec* serving = nullptr;
-  };
-  // Which bytes of a storage of the original a storage of the rewritten graph has.
-  struct Extract {
-    StorageId storage;
-    std::int64_t shift = 0;  // the first byte's place in the original
-    std::int64_t begin = 0;  // what is faithful there, by places in the original
-    std::int64_t end = 0;
-  };
-
   std::optional<Difference> take_original(NodeId node, NodeId now);
   std::optional<Difference> compare_results(NodeId node, NodeId now);
   std::optional<Difference> take_clone(NodeId node, NodeId clone);
   std::optional<Difference> take_clone_results(NodeId node, NodeId clone);
   [[nodiscard]] Difference is_no_clone(NodeId node, NodeId clone, std::string_view why) const;
   std::optional<Difference> take_copy(NodeId copy);
-  // What copies in the original hold is what they copied.
-  [[nodiscard]] Holding looked_through(Holding held) const;
-  [[nodiscard]] bool may_decode(std::string_view codec) const;
   std::optional<Difference> take_codec(NodeId copy, TensorId source, Holding& held);
-  [[nodiscard]] std::string copy_defect(NodeId copy) const;
+  [[nodiscard]] bool is_out_of_reach(TensorId source, NodeId reader, NodeId maker) const;
   std::optional<Difference> check_scope(NodeId added, NodeId source) const;
 
   // What changed apart from operands, results and control edges ("the attributes"); empty: nothing.
@@ -84,15 +68,13 @@ class NodeProver {
   // How the operands of `now` differ from those of `node` ("reads %b where 'x' reads %a"); empty:
   // they hold the same.
   std::string compare_operands(NodeId node, NodeId now);
-  std::string compare_operand(NodeId node, const Operand& operand, NodeId now,
-                              const Operand& operand_now);
+  std::string compare_operand(NodeId node, NodeId now, std::size_t index);
   // "reads %a.back (...), which codec 'positive' ...", where the copy does not serve the node.
-  [[nodiscard]] std::string unserved(NodeId now, const Operand& operand_now) const;
+  [[nodiscard]] std::string unserved(NodeId now, std::size_t operand, const Holding& value) const;
   void compare_controls(NodeId node, NodeId now);
 
   [[nodiscard]] const Holding& holding(TensorId tensor) const { return holdings_[tensor.index()]; }
   [[nodiscard]] std::string described(TensorId tensor) const;
-  [[nodiscard]] Extract extract_of(TensorId of_original) const;
   [[nodiscard]] bool lies_alike(TensorId of_original, TensorId of_clone) const;
 
   template <class... Args>
@@ -103,15 +85,18 @@ class NodeProver {
   [[nodiscard]] std::string both_lines(NodeId node, NodeId now) const;
 
   Matching& matching_;
+  const Values& values_;
   const Graph& original_;
   const Graph& rewritten_;
   const ProofOptions& options_;
   Proof& proof_;
+  std::vector<TensorId> origins_;         // by tensor of the rewritten graph
+  std::vector<TensorId> stands_for_;      // likewise: the tensor of the original that was copied
   std::vector<Holding> holdings_;         // by tensor of the rewritten graph
   std::vector<ScalarId> scalar_origins_;  // by scalar of the rewritten graph
   std::vector<Extract> extracts_;         // by storage of the rewritten graph
   std::vector<NodeId> last_waiter_;       // by node of the original: who waits for it, of late
-  std::vector<LostControl> lost_controls_;
+  std::vector<LostEdge> lost_edges_;
   std::vector<FreedReader> freed_readers_;
 };
 

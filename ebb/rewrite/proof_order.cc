@@ -1,6 +1,8 @@
 #include "ebb/rewrite/proof_order.h"
 
 #include <ranges>
+#include <unordered_set>
+#include <vector>
 
 #include "ebb/graph/dependence.h"
 #include "ebb/order/reachability.h"
@@ -11,30 +13,32 @@ namespace {
 // Where in the original's dependence order something happens that the world sees.
 class Seen {
  public:
-  explicit Seen(const Graph& graph) : before_(graph.node_count()), after_(graph.node_count()) {
-    const Dependence dependence(graph);
+  explicit Seen(const Graph& graph)
+      : dependence_(graph), before_(graph.node_count()), after_(graph.node_count()) {
     for (const NodeId node : graph.order()) {
       before_[node.index()] = graph.effect(node) != Effect::kPure;
-      for (const auto& edge : dependence.before(node)) {
+      for (const auto& edge : dependence_.before(node)) {
         if (before_[edge.node.index()]) before_[node.index()] = true;
       }
     }
     for (const NodeId node : graph.order() | std::views::reverse) {
       after_[node.index()] = graph.effect(node) != Effect::kPure;
-      for (const auto& edge : dependence.after(node)) {
+      for (const auto& edge : dependence_.after(node)) {
         if (after_[edge.node.index()]) after_[node.index()] = true;
       }
     }
   }
 
-  // Whether letting `second` go before `first` could let one such thing overtake another.
-  [[nodiscard]] bool matters(NodeId first, NodeId second) const {
-    return before_[first.index()] && after_[second.index()];
-  }
+  [[nodiscard]] const Dependence& dependence() const { return dependence_; }
+  // This node, or one it waits for.
+  [[nodiscard]] bool before(NodeId node) const { return before_[node.index()]; }
+  // This node, or one that waits for it.
+  [[nodiscard]] bool after(NodeId node) const { return after_[node.index()]; }
 
  private:
-  std::vector<bool> before_;  // this node, or one it waits for
-  std::vector<bool> after_;   // this node, or one that waits for it
+  Dependence dependence_;
+  std::vector<bool> before_;
+  std::vector<bool> after_;
 };
 
 // Built when first asked: most rewritings keep every edge.
@@ -42,6 +46,7 @@ class Orders {
  public:
   explicit Orders(const Matching& matching) : matching_(matching) {}
 
+  // In the rewritten graph.
   bool waits(NodeId waiter, NodeId first) {
     if (!reachability_) {
       dependence_.emplace(matching_.rewritten());
@@ -50,9 +55,24 @@ class Orders {
     return reachability_->reaches(first, waiter);
   }
 
-  bool matters(NodeId first, NodeId second) {
+  // In the original `second` waits for `first`. Whether in the rewritten graph `waiter`, which is
+  // or repeats `second`, waits for all that the world sees of `first` and of what stands before it;
+  // or nobody would see whether it does.
+  bool keeps_seen(NodeId first, NodeId second, NodeId waiter) {
     if (!seen_) seen_.emplace(matching_.original());
-    return seen_->matters(first, second);
+    if (!seen_->after(second)) return true;
+    std::vector<NodeId> stack = {first};
+    std::unordered_set<NodeId> asked = {first};
+    while (!stack.empty()) {
+      const NodeId node = stack.back();
+      stack.pop_back();
+      if (!seen_->before(node) || waits(waiter, matching_.counterpart(node))) continue;
+      if (matching_.original().effect(node) != Effect::kPure) return false;
+      for (const auto& edge : seen_->dependence().before(node)) {
+        if (asked.insert(edge.node).second) stack.push_back(edge.node);
+      }
+    }
+    return true;
   }
 
  private:
@@ -87,10 +107,11 @@ std::optional<Difference> find_lost_order(const Matching& matching, const NodePr
   const Graph& original = matching.original();
   const Graph& rewritten = matching.rewritten();
   Orders orders(matching);
-  for (const auto& [first, second, waiter] : nodes.lost_controls()) {
+  for (const auto& [first, second, waiter, is_control] : nodes.lost_edges()) {
     const bool is_clone = matching.is_added(waiter);
-    if (is_clone && !orders.matters(first, second)) continue;
-    if (orders.waits(waiter, matching.counterpart(first))) continue;
+    const bool kept = is_control && !is_clone ? orders.waits(waiter, matching.counterpart(first))
+                                              : orders.keeps_seen(first, second, waiter);
+    if (kept) continue;
     return Difference{"S10", second, waiter,
                       fmt::format("'{}' does not wait for '{}', {}: {} and {}",
                                   rewritten.name(waiter), original.name(first),
@@ -104,10 +125,10 @@ std::optional<Difference> find_lost_order(const Matching& matching, const NodePr
     const StorageId storage = original.storage(tensor);
     if (!updates.is_updated(storage)) continue;
     const NodeId updater = updates.updater(storage, original.version(tensor));
-    if (!updater.valid() || updater == reader || !orders.matters(reader, updater)) continue;
+    if (!updater.valid() || updater == reader) continue;
     const NodeId reader_now = matching.counterpart(reader);
     const NodeId updater_now = matching.counterpart(updater);
-    if (orders.waits(updater_now, reader_now)) continue;
+    if (orders.keeps_seen(reader, updater, updater_now)) continue;
     return Difference{
         "S10", reader, reader_now,
         fmt::format("'{}' does not wait for '{}', which reads a copy of %{} now, and "

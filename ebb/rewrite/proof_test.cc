@@ -4,46 +4,18 @@
 
 #include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ebb/graph/edit.h"
 #include "ebb/graph/parse.h"
+#include "ebb/rewrite/proof_test_text.h"
 
 namespace ebb {
 namespace {
 
 using testing::StartsWith;
-using Replacements = std::vector<std::pair<std::string_view, std::string_view>>;
-
-// Each piece must stand in the text exactly once.
-std::string replaced(std::string text, const Replacements& replacements) {
-  for (const auto& [old_piece, new_piece] : replacements) {
-    const auto at = text.find(old_piece);
-    EXPECT_NE(at, std::string::npos) << "no '" << old_piece << "' in\n" << text;
-    if (at == std::string::npos) continue;
-    EXPECT_EQ(text.find(old_piece, at + 1), std::string::npos) << "'" << old_piece << "' twice";
-    text.replace(at, old_piece.size(), new_piece);
-  }
-  return text;
-}
-
-// The proof, or the code and message of the difference.
-std::string verdict(std::string_view original, const Replacements& replacements,
-                    const ProofOptions& options = {}) {
-  const auto before = parse_valid(original);
-  EXPECT_TRUE(before) << before.error().render("original");
-  const auto after = parse(replaced(std::string(original), replacements));
-  EXPECT_TRUE(after) << after.error().render("rewritten");
-  if (!before || !after) return "no graph";
-  const auto proof = prove_same(*before, after->graph, options);
-  if (proof) return to_text(*proof);
-  EXPECT_EQ(proof.error().kind, ErrorKind::kRefused);
-  return proof.error().code + ": " + proof.error().message;
-}
 
 constexpr std::string_view kStep = R"(graph step {
   input %x: f32[8]
@@ -199,68 +171,6 @@ TEST(Proof, LinesMayStandInAnotherOrderThatRuns) {
             "12 nodes compute the same; added: nothing");
 }
 
-TEST(Proof, WhatWasRewrittenBeforeIsPartOfTheOriginal) {
-  constexpr std::string_view kRewritten = R"(graph g {
-  input %x: f32[8]
-  %a: f32[8] = my::relu(%x)
-  %a.host: f32[8] @host = ebb::swap_out(%a)
-  %a.back: f32[8] = ebb::swap_in(%a.host)
-  %a.again: f32[8] = my::relu(%x) clone of a
-  %b: f32[8] = my::add(%a.back, %a.again)
-  return %b
-}
-)";
-  EXPECT_EQ(verdict(kRewritten, {}), "6 nodes compute the same; added: nothing");
-  EXPECT_EQ(verdict(kRewritten, {{" clone of a", ""}}),
-            "S03: the original of 'a.again' changed: '%a.again: f32[8] = my::relu(%x) "
-            "clone of a' became '%a.again: f32[8] = my::relu(%x)'");
-}
-
-constexpr std::string_view kEncoded =
-    "  %a: f32[8] = my::relu(%h)\n"
-    "  %a.zip: u8[16] = ebb::encode(%a) {codec = \"zip\"}\n"
-    "  %a.zip.host: u8[16] @host = ebb::swap_out(%a.zip)\n";
-constexpr std::string_view kDecoded =
-    "  %a.zip.back: u8[16] = ebb::swap_in(%a.zip.host) after b\n"
-    "  %a.back: f32[8] = ebb::decode(%a.zip.back) {codec = \"zip\"}\n"
-    "  %d: f32[8] = my::dot(%w.1, %a.back)\n";
-
-TEST(Proof, ALosslessCodecIsTheIdentity) {
-  EXPECT_EQ(verdict(kStep, {{kRelu, kEncoded}, {kDot, kDecoded}}, {.lossless_codecs = {"zip"}}),
-            "12 nodes compute the same; added: 1 swap-out, 1 swap-in, 1 encoding, 1 decoding, 1 "
-            "control edge");
-}
-
-TEST(Proof, ALossyCodecMustBeAllowed) {
-  EXPECT_EQ(verdict(kStep, {{kRelu, kEncoded}, {kDot, kDecoded}}),
-            "S06: 'a.zip' encodes %a by 'zip', which may not give back every bit, and lossy codecs "
-            "were not allowed: '%a.zip: u8[16] = ebb::encode(%a) {codec = \"zip\"}'");
-  EXPECT_THAT(verdict(kStep, {{kRelu, kEncoded}, {kDot, kDecoded}},
-                      {.lossless_codecs = {}, .allow_lossy = true}),
-              StartsWith("12 nodes compute the sa"));
-}
-
-TEST(Proof, WhatOneCodecEncodesAnotherDoesNotDecode) {
-  EXPECT_EQ(
-      verdict(
-          kStep,
-          {{kRelu, kEncoded}, {kDot, replaced(std::string(kDecoded), {{"\"zip\"", "\"half\""}})}},
-          {.lossless_codecs = {}, .allow_lossy = true}),
-      "S06: 'a.back' decodes %a.zip.back (holds %a encoded by 'zip'), which is not encoded by "
-      "'half': '%a.back: f32[8] = ebb::decode(%a.zip.back) {codec = \"half\"}'");
-}
-
-TEST(Proof, NobodyElseReadsWhatIsEncoded) {
-  EXPECT_THAT(
-      verdict(kStep,
-              {{kRelu,
-                "  %a: f32[8] = my::relu(%h)\n"
-                "  %z: f32[8] = ebb::encode(%a) {codec = \"zip\"}\n"},
-               {"my::sin(%a)", "my::sin(%z)"}},
-              {.lossless_codecs = {}, .allow_lossy = true}),
-      StartsWith("S04: 's' reads %z (holds %a encoded by 'zip') where the original reads %a: '"));
-}
-
 // Damage.
 
 TEST(Proof, RefusesADroppedOperand) {
@@ -388,7 +298,7 @@ TEST(Proof, RefusesACloneOfARandomOperationWithoutTheVerifierToo) {
                     {{"  %y: f32[8] = my::add(%m, %n)\n",
                       "  %m.again: f32[8] = my::dropout(%x) clone of m\n"
                       "  %y: f32[8] = my::add(%m.again, %n)\n"}},
-                    {.lossless_codecs = {}, .is_verified = true}),
+                    {.is_verified = true}),
             "S07: 'm.again' does not compute 'm' again: that is random and runs once: '%m.again: "
             "f32[8] = my::dropout(%x) clone of m' is to repeat '%m: f32[8] = my::dropout(%x) "
             "random'");

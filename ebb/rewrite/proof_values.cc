@@ -1,0 +1,157 @@
+#include "ebb/rewrite/proof_values.h"
+
+#include "ebb/graph/ebb_ops.h"
+
+namespace ebb {
+bool Extract::covers(std::int64_t place, const TensorType& type) const {
+  if (begin == 0 && end == kAll) return true;
+  const auto length = extent(type);
+  return length && begin <= place && place + length->count <= end;
+}
+
+std::string_view named_codec(const Graph& graph, NodeId node) {
+  const Attribute* attribute = graph.find_attribute(node, kCodecAttribute);
+  if (attribute == nullptr || attribute->is_list) return {};
+  const auto* text = std::get_if<Text>(graph.items(*attribute).data());
+  return text == nullptr ? std::string_view() : graph.text(text->id);
+}
+
+bool gives_back(std::string_view codec, const ProofOptions& options) {
+  const Codec* known = find_codec(codec);
+  return options.allow_lossy || (known != nullptr && known->is_lossless);
+}
+
+std::optional<Holding> encoded(const Holding& held, std::string_view codec) {
+  if (codec.empty() || !held.codec.empty() || held.serving != nullptr) return std::nullopt;
+  return Holding{held.tensor, codec, nullptr};
+}
+
+std::optional<Holding> decoded(const Holding& held, std::string_view codec,
+                               const ProofOptions& options) {
+  if (codec.empty() || held.codec != codec || !gives_back(codec, options)) return std::nullopt;
+  const Codec* known = find_codec(codec);
+  const bool serves_all = known == nullptr || known->readers.empty();
+  return Holding{held.tensor, {}, serves_all ? nullptr : known};
+}
+
+std::string_view defect_of_copy(const Graph& graph, NodeId copy) {
+  const auto operands = graph.operands(copy);
+  const auto results = graph.results(copy);
+  if (operands.size() != 1 || !operands[0].tensor.valid() || operands[0].access != Access::kRead ||
+      operands[0].position != Operand::Position::kAlone || results.size() != 1) {
+    return "takes one tensor and makes one";
+  }
+  if (graph.root(graph.storage(results[0])) != results[0]) return "makes no copy, but a view";
+  if (graph.effect(copy) != Effect::kPure) return "has an effect, which a copy has not";
+  const std::size_t attributes = graph.attributes(copy).size();
+  if (is_plain_copy(graph.op(copy))) {
+    return attributes == 0 ? "" : "has an attribute, which a copy has not";
+  }
+  return attributes == 1 ? "" : "has one attribute, its codec";
+}
+
+bool is_plain_copy(std::string_view op) {
+  return op == kSwapOut || op == kSwapIn || op == kSnapshot;
+}
+
+bool differ_at_most_in_residence(const TensorType& a, const TensorType& b) {
+  return a.dtype == b.dtype && a.ranked == b.ranked && a.dims == b.dims && a.strides == b.strides;
+}
+
+Values::Values(const Graph& original, const ProofOptions& options)
+    : graph_(original),
+      held_(original.tensor_count()),
+      extracts_(original.storage_count()),
+      sources_(original.tensor_count()) {
+  // A clone may stand before its original.
+  for (const TensorId tensor : original.tensors()) held_[tensor.index()].tensor = tensor;
+  for (const StorageId storage : original.storages()) extracts_[storage.index()].storage = storage;
+  for (const NodeId node : original.order()) take(node, options);
+}
+
+std::int64_t Values::place(TensorId tensor) const {
+  return graph_.offset(tensor).count + extract(graph_.storage(tensor)).shift;
+}
+
+Extract Values::extract_of_copy(TensorId tensor) const {
+  const StorageId storage = graph_.storage(tensor);
+  const StorageId source = extract(storage).storage;
+  const std::int64_t begin = place(tensor);
+  const bool dense = !may_have_gaps(graph_.type(tensor));
+  const bool whole = storage == source && graph_.offset(tensor).count == 0 &&
+                     graph_.type_id(tensor) == graph_.type_id(graph_.root(storage));
+  // Nobody has written between the elements of what an operation made and nobody updated.
+  const bool nothing_between =
+      graph_.origin(storage) == NodeKind::kOp && graph_.version(tensor) == 0;
+  if (whole && (dense || nothing_between)) return {.storage = source};
+  const auto length = extent(graph_.type(tensor));
+  return {source, begin, begin, dense && length ? begin + length->count : begin};
+}
+
+void Values::take(NodeId node, const ProofOptions& options) {
+  if (const NodeId repeated = graph_.clone_of(node); repeated.valid()) {
+    take_clone(node, repeated);
+    return;
+  }
+  const std::string_view op = graph_.op(node);
+  if ((!is_plain_copy(op) && op != kEncode && op != kDecode) ||
+      !defect_of_copy(graph_, node).empty()) {
+    return;
+  }
+  const TensorId result = graph_.results(node)[0];
+  const TensorId source = graph_.operands(node)[0].tensor;
+  const std::optional<Holding> value =
+      op == kEncode   ? encoded(held(source), named_codec(graph_, node))
+      : op == kDecode ? decoded(held(source), named_codec(graph_, node), options)
+                      : held(source);
+  if (!value) return;
+  const TensorType& type = value->codec.empty() ? graph_.type(value->tensor) : graph_.type(source);
+  if (op != kEncode && !differ_at_most_in_residence(type, graph_.type(result))) return;
+  held_[result.index()] = *value;
+  sources_[result.index()] = source;
+  if (value->codec.empty()) {
+    extracts_[graph_.storage(result).index()] = extract_of_copy(value->tensor);
+  }
+}
+
+// That operator, attributes and result types are the original's is an invariant (V21).
+void Values::take_clone(NodeId clone, NodeId node) {
+  const auto operands = graph_.operands(node);
+  const auto operands_now = graph_.operands(clone);
+  const auto results = graph_.results(node);
+  const auto results_now = graph_.results(clone);
+  if (graph_.device(clone) != graph_.device(node)) return;
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (!operands[i].tensor.valid()) continue;
+    if (held(operands[i].tensor) != held(operands_now[i].tensor)) return;
+  }
+  for (std::uint32_t i = 0; i < results.size(); ++i) {
+    if (!lies_alike(results[i], results_now[i])) return;
+  }
+  for (std::uint32_t i = 0; i < results.size(); ++i) {
+    held_[results_now[i].index()] = held(results[i]);
+    const StorageId storage_now = graph_.storage(results_now[i]);
+    if (graph_.root(storage_now) == results_now[i]) {
+      extracts_[storage_now.index()] = extract(graph_.storage(results[i]));
+    }
+  }
+}
+
+bool Values::lies_alike(TensorId tensor, TensorId of_clone) const {
+  const StorageId storage = graph_.storage(tensor);
+  const StorageId storage_now = graph_.storage(of_clone);
+  const bool begins = graph_.root(storage) == tensor;
+  const bool begins_now = graph_.root(storage_now) == of_clone;
+  if (begins || begins_now) return begins && begins_now;
+  return extract(storage).storage == extract(storage_now).storage &&
+         place(tensor) == place(of_clone) &&
+         extract(storage).covers(place(tensor), graph_.type(tensor)) &&
+         extract(storage_now).covers(place(tensor), graph_.type(tensor));
+}
+
+bool Values::is_copy_of(TensorId copy, TensorId tensor) const {
+  while (copy.valid() && copy != tensor) copy = sources_[copy.index()];
+  return copy.valid();
+}
+
+}  // namespace ebb

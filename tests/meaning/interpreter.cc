@@ -14,17 +14,25 @@ class Machine {
   explicit Machine(const Graph& graph)
       : graph_(graph),
         buffers_(graph.storage_count()),
+        encoded_(graph.storage_count()),
         scalars_(graph.scalar_count()),
         found_(graph.node_count()) {}
 
-  std::vector<std::uint64_t> run() {
+  Outcome run() {
     for (const StorageId storage : graph_.storages()) {
       // What is given from outside is there before the first line.
       const auto fill = graph_.origin(storage) == NodeKind::kOp ? 0 : 0x5EED + storage.index();
       buffers_[storage.index()].assign(size(storage), static_cast<unsigned char>(fill));
     }
     for (const NodeId node : graph_.order()) step(node);
-    return std::move(found_);
+    Outcome outcome{.found = std::move(found_), .variables = {}, .outputs = {}};
+    for (const StorageId storage : graph_.storages()) {
+      const bool is_variable = graph_.origin(storage) == NodeKind::kParam;
+      const TensorId root = graph_.root(storage);
+      outcome.variables.push_back(is_variable ? hash_of(root) : 0);
+    }
+    for (const TensorId output : graph_.outputs()) outcome.outputs.push_back(hash_of(output));
+    return outcome;
   }
 
  private:
@@ -45,6 +53,11 @@ class Machine {
     return {buffer.data() + begin, length ? static_cast<std::size_t>(length->count) : room};
   }
 
+  std::uint64_t hash_of(TensorId tensor) {
+    const auto [data, length] = bytes_of(tensor);
+    return hash_bytes({reinterpret_cast<const char*>(data), length});
+  }
+
   void step(NodeId node) {
     std::string seen(graph_.op(node));
     for (const Operand& operand : graph_.operands(node)) {
@@ -62,9 +75,22 @@ class Machine {
     }
     if (!graph_.is_op(node)) return;
     if (is_copy(node)) {
-      const auto [from, length] = bytes_of(graph_.operands(node)[0].tensor);
-      std::copy_n(from, length, bytes_of(graph_.results(node)[0]).first);
+      const TensorId source = graph_.operands(node)[0].tensor;
+      const TensorId copy = graph_.results(node)[0];
+      const auto [from, length] = bytes_of(source);
+      std::copy_n(from, length, bytes_of(copy).first);
+      encoded_of(copy) = encoded_of(source);
       return;
+    }
+    if (graph_.op(node) == kDecode) {
+      const auto [to, length] = bytes_of(graph_.results(node)[0]);
+      const auto& content = encoded_of(graph_.operands(node)[0].tensor);
+      std::copy_n(content.begin(), std::min(length, content.size()), to);
+      return;
+    }
+    if (graph_.op(node) == kEncode) {
+      const auto [from, length] = bytes_of(graph_.operands(node)[0].tensor);
+      encoded_of(graph_.results(node)[0]).assign(from, from + length);
     }
     for (const TensorId result : graph_.results(node)) {
       if (is_view(node, result)) continue;
@@ -73,6 +99,11 @@ class Machine {
         data[i] = static_cast<unsigned char>(hash >> (8 * (i % 8))) ^ static_cast<unsigned char>(i);
       }
     }
+  }
+
+  // What stands in a code, beside the bytes that it has.
+  std::vector<unsigned char>& encoded_of(TensorId code) {
+    return encoded_[graph_.storage(code).index()];
   }
 
   // What makes the same bytes elsewhere.
@@ -93,12 +124,15 @@ class Machine {
 
   const Graph& graph_;
   std::vector<std::vector<unsigned char>> buffers_;
+  std::vector<std::vector<unsigned char>> encoded_;
   std::vector<std::uint64_t> scalars_;
   std::vector<std::uint64_t> found_;
 };
 
 }  // namespace
 
-std::vector<std::uint64_t> run(const Graph& graph) { return Machine(graph).run(); }
+std::vector<std::uint64_t> run(const Graph& graph) { return Machine(graph).run().found; }
+
+Outcome run_to_the_end(const Graph& graph) { return Machine(graph).run(); }
 
 }  // namespace ebb

@@ -19,8 +19,8 @@
 namespace ebb {
 namespace {
 
-constexpr std::uint64_t kMany = 20'000;
-constexpr std::uint64_t kSome = 2'000;
+const std::uint64_t kMany = how_many(20'000);
+const std::uint64_t kSome = how_many(2'000);
 
 TEST(RandomGraphs, PrintAfterParseIsTheIdentity) {
   for (std::uint64_t seed = 0; seed < kMany; ++seed) {

@@ -1,6 +1,7 @@
 #include "tests/meaning/random_graph.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <random>
 
@@ -36,7 +37,14 @@ class Generator {
 
   Graph run() {
     declare();
-    for (int i = 0; i < options_.nodes; ++i) add_something();
+    for (int i = 0; i < options_.nodes; ++i) {
+      if (options_.for_rewriting && i == options_.nodes / 2) prefix_ = "gradients/";
+      if (options_.for_rewriting && dice_.one_in(4)) {
+        add_something_rare();
+      } else {
+        add_something();
+      }
+    }
     std::vector<TensorId> outputs;
     for (std::size_t i = dice_.below(4); i > 0 && !readable_.empty(); --i) {
       outputs.push_back(dice_.pick(readable_));
@@ -54,10 +62,12 @@ class Generator {
     static const std::vector<std::string> kSpices = {"",  "",   ".",    "/",      "-", "_",
                                                      ":", " ",  "\"",   "\\",     "é", "γ→",
                                                      "%", "\n", "\x01", "return", "#"};
-    return fmt::format("{}{}{}", stem, dice_.pick(kSpices), counter_++);
+    return fmt::format("{}{}{}{}", prefix_, stem, dice_.pick(kSpices), counter_++);
   }
 
   TensorType random_type() {
+    // Most tensors of a real step can be moved.
+    if (options_.for_rewriting && !dice_.one_in(3)) return tensor_type(DType::kF32, {2, 4});
     static const std::vector<DType> kTypes = {DType::kF32,   DType::kBF16, DType::kI64,
                                               DType::kBool,  DType::kC128, DType::kString,
                                               DType::kF8E5M2};
@@ -132,6 +142,84 @@ class Generator {
           readable_.push_back(builder_.input(name, random_type()));
       }
     }
+    if (options_.for_rewriting) {
+      handle_ = builder_.input(random_name("handle"), tensor_type(DType::kResource, {}));
+      readable_.push_back(builder_.input(random_name("x"), tensor_type(DType::kF32, {4})));
+    }
+  }
+
+  void add_something_rare() {
+    const TensorId tensor = dice_.pick(readable_);
+    switch (dice_.below(10)) {
+      case 0: {
+        OpBuilder op = builder_.op("tf::ReadVariableOp", {handle_});
+        readable_.push_back(op.makes(random_name("t"), random_type()));
+        break;
+      }
+      case 1:
+        builder_.op("tf::AssignVariableOp", {handle_, tensor}).effect().named(random_name("l"));
+        break;
+      case 2: {
+        OpBuilder op = builder_.op("my::twice", {tensor, tensor, list_of({tensor, absent()})});
+        decorate(op);
+        readable_.push_back(op.makes(random_name("t"), tensor_type(DType::kF32, {2, 3})));
+        break;
+      }
+      case 3:
+        add_view_of({tensor, dice_.pick(readable_)}, {});
+        break;
+      case 4:
+        add_view_of({tensor}, scopes_.empty() ? ScopeId() : dice_.pick(scopes_));
+        break;
+      case 5: {
+        const auto [type, offset] = random_part(tensor);
+        OpBuilder op = builder_.op("my::split", {tensor});
+        readable_.push_back(op.makes_view(random_name("v"), type, tensor, offset));
+        readable_.push_back(op.makes(random_name("t"), tensor_type(DType::kF32, {3})));
+        break;
+      }
+      case 6:
+        add_encoded_swap();
+        break;
+      case 7:
+        add_update(dice_.pick(readable_));
+        break;
+      case 8: {  // for which a codec may keep no more than signs
+        OpBuilder op = builder_.op("aten::threshold_backward", {dice_.pick(readable_), tensor});
+        op.attr("threshold", std::int64_t{0});
+        readable_.push_back(op.makes(random_name("t"), random_type()));
+        break;
+      }
+      default: {
+        OpBuilder op = builder_.op("my::gt", {tensor});
+        decorate(op);
+        readable_.push_back(op.makes(random_name("m"), tensor_type(DType::kBool, {3, 5})));
+        break;
+      }
+    }
+  }
+
+  // Shares the bytes of the first operand.
+  void add_view_of(const std::vector<TensorId>& operands, ScopeId scope) {
+    const auto [type, offset] = random_part(operands[0]);
+    const std::vector<BuilderOperand> read(operands.begin(), operands.end());
+    OpBuilder op = builder_.op("my::view", read);
+    decorate(op, scope);
+    readable_.push_back(op.makes_view(random_name("v"), type, operands[0], offset));
+  }
+
+  void add_encoded_swap() {
+    OpBuilder op = builder_.op("my::gt", {dice_.pick(readable_)});
+    const TensorType mask = tensor_type(DType::kBool, {3, 5});
+    const TensorType bits = tensor_type(DType::kU8, {2});
+    readable_.push_back(op.makes(random_name("m"), mask));
+    OpBuilder encode = builder_.op("ebb::encode", {readable_.back()});
+    encode.attr("codec", std::string("bits"));
+    OpBuilder out = builder_.op("ebb::swap_out", {encode.makes(random_name("c"), bits)});
+    OpBuilder in = builder_.op("ebb::swap_in", {out.makes(random_name("host"), on_host(bits))});
+    OpBuilder decode = builder_.op("ebb::decode", {in.makes(random_name("c"), bits)});
+    decode.attr("codec", std::string("bits"));
+    readable_.push_back(decode.makes(random_name("back"), mask));
   }
 
   void add_something() {
@@ -249,8 +337,8 @@ class Generator {
     readable_.push_back(op.makes_view(random_name("v"), type, base, offset));
   }
 
-  // Of one tensor or a list of them, none in the bytes of another.
-  void add_update() {
+  // Of one tensor or a list of them, none in the bytes of another. May also make a view.
+  void add_update(TensorId viewed = {}) {
     std::vector<TensorId> old;
     for (std::size_t i = 1 + dice_.below(3); i > 0; --i) {
       const TensorId tensor = dice_.pick(readable_);
@@ -270,8 +358,17 @@ class Generator {
       for (const TensorId tensor : old) list.push_back(update(tensor));
       operands.insert(operands.begin(), list_of(list));
     }
+    const bool is_overwritten = std::any_of(old.begin(), old.end(), [&](TensorId tensor) {
+      return viewed.valid() && graph().storage(tensor) == graph().storage(viewed);
+    });
+    if (is_overwritten) viewed = {};
+    if (viewed.valid()) operands.emplace_back(viewed);
     OpBuilder op = builder_.op("my::add_", operands);
     decorate(op);
+    if (viewed.valid()) {
+      const auto [type, offset] = random_part(viewed);
+      readable_.push_back(op.makes_view(random_name("v"), type, viewed, offset));
+    }
     for (const TensorId tensor : old) {
       const TensorId next = op.makes_next(random_name("w"), tensor);
       // The old version is no more.
@@ -342,6 +439,8 @@ class Generator {
   Dice dice_;
   RandomGraphOptions options_;
   int counter_ = 0;
+  std::string prefix_;  // of names
+  TensorId handle_;
   GraphBuilder builder_;
   std::vector<TensorId> readable_;  // of the versions that are current
   std::vector<ScalarId> scalars_;
@@ -350,6 +449,14 @@ class Generator {
 };
 
 }  // namespace
+
+std::uint64_t how_many(std::uint64_t wanted) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  wanted = std::min<std::uint64_t>(wanted, 1'000);
+#endif
+  const char* const limit = std::getenv("EBB_GRAPHS");
+  return limit == nullptr ? wanted : std::min<std::uint64_t>(wanted, std::stoul(limit));
+}
 
 Graph random_graph(std::uint64_t seed, const RandomGraphOptions& options) {
   return Generator(seed, options).run();

@@ -21,7 +21,6 @@
 #include <fmt/format.h>
 
 #include "ebb/base/check.h"
-#include "ebb/rewrite/codec.h"
 #include "ebb/rewrite/lms.h"
 #include "ebb/rewrite/proof.h"
 #include "ebb/rewrite/rewriter.h"
@@ -85,9 +84,6 @@ void measure_once(const Graph& original, const LmsOptions& options, Figures& fig
   const double settled = cpu_seconds();
   ProofOptions proof_options;
   proof_options.is_verified = true;
-  for (const Codec& codec : codecs()) {
-    if (codec.is_lossless) proof_options.lossless_codecs.emplace_back(codec.name);
-  }
   const auto proof = prove_same(original, graph, proof_options);
   const double proved = cpu_seconds();
   EBB_CHECK(proof.has_value(), "{}", proof.error().message);

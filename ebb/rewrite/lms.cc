@@ -168,6 +168,7 @@ class Driver {
       const bool takes_it = encoded_type(options_.codec, graph_.type(tensor)).has_value() &&
                             !find_unserved(graph_, tensor, swap.groups, options_.codec);
       if (takes_it) swap.codec = options_.codec;
+      if (takes_it && options_.codec_on_host) swap.codec_side = CodecSide::kHost;
       plan_.not_encoded += takes_it ? 0 : 1;
     }
     plan_.swap_ins += swap.groups.size();

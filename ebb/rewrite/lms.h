@@ -59,6 +59,7 @@ struct LmsOptions {
   std::int64_t alpha = 2;              // at least so many levels of γ
   Bytes min_bytes = {};                // smaller tensors stay; unknown sizes count as large enough
   std::string codec = {};  // for tensors that it takes and readers it serves; empty: as they are
+  bool codec_on_host = false;  // saves the host's memory alone, not the link
 };
 // NOLINTEND(readability-redundant-member-init)
 

@@ -48,12 +48,15 @@ void add_lms_options(CLI::App& command, LmsOptions& options) {
       ->capture_default_str()
       ->group(kPaper);
   command
-      .add_option("--lb", options.lb,
-                  "Look for the trigger at least so many levels from the reader (direct_order), or\n"
-                  "from the producer along the forward phase (chain_rule)")
+      .add_option(
+          "--lb", options.lb,
+          "Look for the trigger at least so many levels from the reader (direct_order), or\n"
+          "from the producer along the forward phase (chain_rule)")
       ->capture_default_str()
       ->group(kPaper);
-  command.add_option("--ub", options.ub, "And at most so many: ub included (direct_order), or not (chain_rule)")
+  command
+      .add_option("--ub", options.ub,
+                  "And at most so many: ub included (direct_order), or not (chain_rule)")
       ->capture_default_str()
       ->group(kPaper);
   command
@@ -88,7 +91,15 @@ void add_lms_options(CLI::App& command, LmsOptions& options) {
       ->capture_default_str()
       ->needs(whole)
       ->group(kMore);
-  command.add_option("--codec", options.codec, "Encode tensors that this codec takes: bits, bf16")
+  auto* codec =
+      command
+          .add_option("--codec", options.codec,
+                      "Encode tensors that it takes: bits, bf16 (lossy), nonpositive, positive")
+          ->group(kMore);
+  command
+      .add_flag("--codec-on-host", options.codec_on_host,
+                "Encode on the host: saves its memory, and not the link")
+      ->needs(codec)
       ->group(kMore);
   add_size(command, "--min-bytes", options.min_bytes, "Leave smaller tensors alone, as 4MiB");
 }

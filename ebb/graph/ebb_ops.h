@@ -11,4 +11,9 @@ inline constexpr std::string_view kSnapshot = "ebb::snapshot";  // a copy on the
 inline constexpr std::string_view kEncode = "ebb::encode";      // {codec = "..."}
 inline constexpr std::string_view kDecode = "ebb::decode";      // {codec = "..."}
 
+// Whether it is one of these: each makes of one tensor the same elsewhere, or in another form.
+constexpr bool is_copy(std::string_view op) {
+  return op == kSwapOut || op == kSwapIn || op == kSnapshot || op == kEncode || op == kDecode;
+}
+
 }  // namespace ebb

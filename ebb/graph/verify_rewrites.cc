@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/graph/repeatable.h"
 #include "ebb/graph/verify_checks.h"
 
 namespace ebb {
@@ -136,6 +137,10 @@ void check_clones_repeat_their_original(const Graph& graph, Findings& findings) 
       complain("that is random and runs once");
     } else if (graph.effect(original) == Effect::kEffect) {
       complain("that has an effect and runs once");
+    } else if (find_handle(graph, original).valid()) {
+      complain("that reads through a handle, behind which anything may change");
+    } else if (steers_control_flow(graph, original)) {
+      complain("that steers control flow, of which there is one");
     } else if (graph.op(node) != graph.op(original) || graph.effect(node) != Effect::kPure) {
       complain("the operators differ");
     } else if (!same_attributes(graph, node, original)) {

@@ -2,9 +2,9 @@
 //
 // Before:  a,  b
 // After:   b ┄┄► a
-// When:    both are operations that control flow lets wait for each other, and b does not wait for
-// a. Why:     an order among those that the graph allows is picked; nothing that is computed
-// changes.
+// When:    both are operations that control flow lets wait for each other, and b does not wait
+//          for a.
+// Why:     an order among those that the graph allows is picked; nothing that is computed changes.
 //          Where a stands above b, it moves below, and what waits for it and stands between as
 //          well, unless that turned round two operations that are random or have effects, whose
 //          order is in the lines only (docs/decisions).

@@ -56,6 +56,13 @@ void LineOrder::move_after(NodeId where, NodeId line) {
   const NodeId next = at(line).next;
   (previous.valid() ? at(previous).next : first_) = next;
   if (next.valid()) at(next).previous = previous;
+  // It hangs nowhere any more, and what hung below it stays where it is.
+  for (NodeId up = at(line).anchor; up.valid() && at(up).last_hung == at(line).last_hung;
+       up = at(up).anchor) {
+    at(up).last_hung = up;
+  }
+  at(line).anchor = {};
+  at(line).last_hung = line;
   link(where, line);
 }
 

@@ -33,7 +33,7 @@ class LineOrder {
   void hang(NodeId anchor, NodeId line, NodeId limit);
   // Right below `anchor`, above what was hung there before.
   void hang_first(NodeId anchor, NodeId line) { hang_below(anchor, anchor, line); }
-  // Takes the line out and puts it in again.
+  // Takes the line out and puts it in again, without what hangs below it.
   void move_after(NodeId where, NodeId line);
   // The last line hung below this one, or below those; the line itself when there is none.
   [[nodiscard]] NodeId last_hung(NodeId line) const { return at(line).last_hung; }

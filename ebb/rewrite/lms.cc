@@ -30,9 +30,10 @@ bool is_opaque(DType dtype) {
 
 class Driver {
  public:
-  Driver(const Graph& graph, const LmsOptions& options)
+  Driver(const Graph& graph, const LmsOptions& options, const TrySwap& try_swap)
       : graph_(graph),
         options_(options),
+        try_swap_(try_swap),
         gamma_(graph),
         phases_(find_phases(graph, options.optimizer_scopes)),
         edges_(graph),
@@ -169,13 +170,26 @@ class Driver {
                             !find_unserved(graph_, tensor, swap.groups, options_.codec);
       if (takes_it) swap.codec = options_.codec;
       if (takes_it && options_.codec_on_host) swap.codec_side = CodecSide::kHost;
-      plan_.not_encoded += takes_it ? 0 : 1;
     }
+    if (try_swap_ && !is_taken(swap)) return;
+    plan_.not_encoded += !options_.codec.empty() && swap.codec.empty() ? 1 : 0;
     plan_.swap_ins += swap.groups.size();
     const auto size = graph_.size(storage);
     plan_.bytes += size.value_or(Bytes{});
     plan_.unknown_sizes += size ? 0 : 1;
     plan_.swaps.push_back(std::move(swap));
+  }
+
+  // Otherwise its edges are left alone.
+  bool is_taken(const SwapDecision& swap) {
+    const Status taken = try_swap_(swap);
+    if (taken) return true;
+    for (const ReaderGroup& group : swap.groups) {
+      for (const NodeId reader : group.readers) {
+        plan_.refused.push_back({swap.tensor, reader, LmsRefusal::kByRule, taken.error().message});
+      }
+    }
+    return false;
   }
 
   // What the paper and the options leave where it is, without a word.
@@ -190,7 +204,7 @@ class Driver {
     }
     const std::string_view name = graph_.name(producer);
     const std::string_view op = graph_.op(producer);
-    if (is_copy_by_rewriting(graph_, producer)) return false;
+    if (is_copy(graph_.op(producer))) return false;
     if (in_any_scope(name, options_.excl_scopes)) return false;
     if (is_of_any_type(op, options_.excl_types)) return false;
     if (!options_.incl_scopes.empty() && !in_any_scope(name, options_.incl_scopes)) return false;
@@ -198,7 +212,7 @@ class Driver {
   }
 
   [[nodiscard]] bool is_candidate(NodeId producer, NodeId reader) const {
-    if (graph_.runs_on_host(reader) || is_copy_by_rewriting(graph_, reader) ||
+    if (graph_.runs_on_host(reader) || is_copy(graph_.op(reader)) ||
         assigns_variable(graph_, reader)) {
       return false;
     }
@@ -222,10 +236,9 @@ class Driver {
       case Obstacle::kAlreadySwapped:
         return LmsRefusal::kAlreadySwapped;
     }
-    // An input is wherever it is read.
-    if (graph_.is_op(producer) && graph_.device(producer) != graph_.device(reader)) {
-      return LmsRefusal::kOtherDevice;
-    }
+    // An input is where it is read first.
+    const NodeId home = graph_.is_op(producer) ? producer : edges_.readers(storage).front();
+    if (graph_.device(home) != graph_.device(reader)) return LmsRefusal::kOtherDevice;
     if (graph_.scope(producer) != graph_.scope(reader)) return LmsRefusal::kOtherScope;
     // The swap-out is one level after the producer, the trigger after that, the reader after that.
     if (levels_between(producer, reader) < 3) return LmsRefusal::kTooClose;
@@ -273,6 +286,7 @@ class Driver {
 
   const Graph& graph_;
   const LmsOptions& options_;
+  const TrySwap& try_swap_;
   Gamma gamma_;
   std::vector<LmsPhase> phases_;
   LmsEdges edges_;
@@ -286,9 +300,10 @@ class Driver {
 
 }  // namespace
 
-Result<LmsPlan> choose_swaps(const Graph& graph, const LmsOptions& options) {
+Result<LmsPlan> choose_swaps(const Graph& graph, const LmsOptions& options,
+                             const TrySwap& try_swap) {
   if (auto status = check_lms_options(graph, options); !status) return fail(status.error());
-  return Driver(graph, options).run();
+  return Driver(graph, options, try_swap).run();
 }
 
 }  // namespace ebb

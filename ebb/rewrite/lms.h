@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -99,8 +100,12 @@ struct LmsPlan {
   std::size_t backward_operations = 0;
 };
 
+// Asked about each swap that is chosen, in order: what it refuses is left alone.
+using TrySwap = std::function<Status(const SwapDecision&)>;
+
 // Of a graph that the verifier accepts. Errors (kUsage) are about the options: names that the graph
 // does not have, numbers out of range.
-[[nodiscard]] Result<LmsPlan> choose_swaps(const Graph& graph, const LmsOptions& options);
+[[nodiscard]] Result<LmsPlan> choose_swaps(const Graph& graph, const LmsOptions& options,
+                                           const TrySwap& try_swap = nullptr);
 
 }  // namespace ebb

@@ -81,11 +81,6 @@ bool makes_only_views(const Graph& graph, NodeId node) {
                      [&](TensorId result) { return graph.root(graph.storage(result)) != result; });
 }
 
-bool is_copy_by_rewriting(const Graph& graph, NodeId node) {
-  constexpr std::array kCopies = {kSwapOut, kSwapIn, kSnapshot, kEncode, kDecode};
-  return std::find(kCopies.begin(), kCopies.end(), graph.op(node)) != kCopies.end();
-}
-
 LmsEdges::LmsEdges(const Graph& graph)
     : graph_(graph), positions_(graph.node_count()), starts_(graph.storage_count() + 1) {
   std::vector<NodeId> last_reader(graph.storage_count());

@@ -28,10 +28,6 @@ bool assigns_variable(const Graph& graph, NodeId node);
 // Whether a node runs no code, because all it makes are places in the bytes of its operands.
 bool makes_only_views(const Graph& graph, NodeId node);
 
-// Whether rewriting added the node, to copy something: such copies are neither swapped nor
-// triggers.
-bool is_copy_by_rewriting(const Graph& graph, NodeId node);
-
 // Edges from who makes some bytes to who reads them, through any number of views. Variables and
 // constants have none. O(nodes + edges) to build.
 class LmsEdges {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ebb/graph/ebb_ops.h"
+
 namespace ebb {
 
 LmsTriggers::LmsTriggers(const Graph& graph, const Gamma& gamma,
@@ -29,7 +31,7 @@ LmsTriggers::LmsTriggers(const Graph& graph, const Gamma& gamma,
 }
 
 bool LmsTriggers::may_trigger(NodeId node) const {
-  return graph_.is_op(node) && !graph_.runs_on_host(node) && !is_copy_by_rewriting(graph_, node) &&
+  return graph_.is_op(node) && !graph_.runs_on_host(node) && !is_copy(graph_.op(node)) &&
          !makes_only_views(graph_, node);
 }
 

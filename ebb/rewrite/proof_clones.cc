@@ -1,4 +1,5 @@
 // Clones: what computes a node of the original again.
+#include "ebb/graph/repeatable.h"
 #include "ebb/rewrite/proof_nodes.h"
 
 namespace ebb {
@@ -18,6 +19,10 @@ std::optional<Difference> NodeProver::take_clone(NodeId node, NodeId clone) {
                                                             : "that has an effect and runs once");
   }
   if (original_.updates_something(node)) return refuse("that updates an operand");
+  if (find_handle(original_, node).valid()) {
+    return refuse("that reads through a handle, behind which anything may change");
+  }
+  if (steers_control_flow(original_, node)) return refuse("that steers control flow");
   if (const auto what = what_changed(node, clone); !what.empty()) {
     return refuse(fmt::format("{} is another", what));
   }

@@ -106,7 +106,8 @@ void Values::take(NodeId node, const ProofOptions& options) {
                       : held(source);
   if (!value) return;
   const TensorType& type = value->codec.empty() ? graph_.type(value->tensor) : graph_.type(source);
-  if (op != kEncode && !differ_at_most_in_residence(type, graph_.type(result))) return;
+  const auto expected = op == kEncode ? encoded_type(value->codec, type) : type;
+  if (!expected || !differ_at_most_in_residence(*expected, graph_.type(result))) return;
   held_[result.index()] = *value;
   sources_[result.index()] = source;
   if (value->codec.empty()) {

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/graph/repeatable.h"
 #include "ebb/rewrite/scopes.h"
 
 namespace ebb {
@@ -221,9 +222,12 @@ tl::expected<TensorId, Reason> find_source(const Rewriter& rewriter, TensorId te
                         bytes && bytes == graph.size(storage);
     if (is_all) return result;
   }
-  return tl::make_unexpected(
-      Reason{"R02", fmt::format("'{}' updates parts of %{}, so what it makes is not all of it",
-                                graph.name(maker), graph.name(root))});
+  return tl::make_unexpected(Reason{
+      "R02", graph.size(storage)
+                 ? fmt::format("'{}' updates parts of %{}, so what it makes is not all of it",
+                               graph.name(maker), graph.name(root))
+                 : fmt::format("'{}' may have updated a part of %{} only, whose size is not known",
+                               graph.name(maker), graph.name(root))});
 }
 
 Objection find_objection(const Rewriter& rewriter, TensorId source,
@@ -308,13 +312,14 @@ Objection objection_to_clone(const Rewriter& rewriter, NodeId original) {
   if (graph.effect(original) == Effect::kEffect) {
     return Reason{"R05", fmt::format("'{}' has an effect and runs once", graph.name(original))};
   }
-  for (const Operand& operand : graph.operands(original)) {
-    if (!operand.tensor.valid()) continue;
-    const DType dtype = graph.type(operand.tensor).dtype;
-    if (dtype != DType::kResource && dtype != DType::kVariant) continue;
+  if (const TensorId handle = find_handle(graph, original); handle.valid()) {
     return Reason{"R05",
                   fmt::format("'{}' reads through the handle %{}, behind which anything may change",
-                              graph.name(original), graph.name(operand.tensor))};
+                              graph.name(original), graph.name(handle))};
+  }
+  if (steers_control_flow(graph, original)) {
+    return Reason{"R05", fmt::format("'{}' steers control flow, of which there is one",
+                                     graph.name(original))};
   }
   return std::nullopt;
 }

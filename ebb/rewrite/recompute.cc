@@ -1,7 +1,6 @@
 #include "ebb/rewrite/recompute.h"
 
 #include <algorithm>
-#include <array>
 #include <vector>
 
 #include <fmt/format.h>
@@ -13,16 +12,11 @@
 namespace ebb {
 namespace {
 
-bool is_copy(const Graph& graph, NodeId node) {
-  constexpr std::array kCopies = {kSwapOut, kSwapIn, kEncode, kDecode, kSnapshot};
-  return std::find(kCopies.begin(), kCopies.end(), graph.op(node)) != kCopies.end();
-}
-
 Objection objection_to_maker(const Rewriter& rewriter, TensorId source) {
   const Graph& graph = rewriter.graph();
   const NodeId maker = graph.producer(source);
   if (!graph.is_op(maker)) return Reason{"R05", "it is given from outside, not computed"};
-  if (is_copy(graph, maker)) {
+  if (is_copy(graph.op(maker))) {
     return Reason{"R04", fmt::format("'{}' copies it and computes nothing", graph.name(maker))};
   }
   if (const NodeId original = graph.clone_of(maker); original.valid()) {

@@ -91,7 +91,10 @@ TensorId Rewriter::find_copy(TensorId source, std::string_view way) const {
   const auto found = copies_.find(source);
   if (found == copies_.end()) return {};
   for (const Copy& copy : found->second) {
-    if (copy.way == way) return copy.tensor;
+    // A copy that was delayed would make its new readers wait too.
+    if (copy.way == way && graph_.controls(graph_.producer(copy.tensor)).empty()) {
+      return copy.tensor;
+    }
   }
   return {};
 }
@@ -104,7 +107,14 @@ void Rewriter::note_copy(TensorId source, std::string_view way, TensorId copy) {
 // what they copy, and nobody touches the copy. So do encoded ones.
 void Rewriter::find_copies() {
   const auto serves = [&](NodeId node) {
-    return graph_.controls(node).empty() && !updater(graph_.results(node)[0]).valid();
+    const bool encodes = graph_.op(node) == kEncode;
+    if (!graph_.controls(node).empty() || updater(graph_.results(node)[0]).valid()) return false;
+    if (graph_.effect(node) != Effect::kPure) return false;
+    if (graph_.attributes(node).size() != (encodes ? 1 : 0)) return false;
+    if (!encodes) return true;
+    const auto code =
+        encoded_type(codec_of(graph_, node), graph_.type(graph_.operands(node)[0].tensor));
+    return code && *code == graph_.type(graph_.results(node)[0]);
   };
   for (const NodeId node : graph_.order()) {
     const bool on_host = graph_.op(node) == kEncode && !codec_of(graph_, node).empty() &&

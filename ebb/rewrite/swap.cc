@@ -36,8 +36,7 @@ void add_copies(const Graph& graph, TensorId source, const SwapDecision& decisio
   const TensorType& type = graph.type(source);
   const TensorType code = decision.codec.empty() ? type : *encoded_type(decision.codec, type);
   growth.add(type);
-  for (const ReaderGroup& group : decision.groups) {
-    static_cast<void>(group);
+  for (std::size_t group = 0; group < decision.groups.size(); ++group) {
     growth.add(type);
     if (decision.codec.empty()) continue;
     growth.add(type);
@@ -57,16 +56,19 @@ NodeId first_reader_of_all(const Rewriter& rewriter, const SwapDecision& decisio
   return first;
 }
 
-// A copy of one tensor; it runs where the maker of the source does.
+// A copy of one tensor; it runs where the maker of the source does, or its reader, where the source
+// is given from outside.
 struct Copying {
   Rewriter& rewriter;
   TensorId source;
   ScopeId scope;
+  NodeId reader;
 
   NodeId add(std::string_view op, TensorId operand, const Rewriter::Place& place) const {
     const Operand read{.tensor = operand};
     const NodeId node = rewriter.add_op(op, {&read, 1}, place);
-    rewriter.set_place_of_execution(node, rewriter.graph().producer(source), scope);
+    const NodeId maker = rewriter.graph().producer(source);
+    rewriter.set_place_of_execution(node, rewriter.graph().is_op(maker) ? maker : reader, scope);
     return node;
   }
   NodeId add_codec(std::string_view op, TensorId operand, const Rewriter::Place& place,
@@ -104,7 +106,7 @@ TensorId find_or_make_host_copy(Rewriter& rewriter, TensorId source, const std::
   if (known.valid() && rewriter.lines().is_before(graph.producer(known), limit)) return known;
 
   const NodeId maker = graph.producer(source);
-  const Copying copying{rewriter, source, graph.scope(maker)};
+  const Copying copying{rewriter, source, graph.scope(maker), limit};
   TensorId waiting;
   if (!codec.empty() && side == CodecSide::kHost) {
     const TensorId plain = find_or_make_host_copy(rewriter, source, {}, side, limit);
@@ -132,7 +134,7 @@ void bring_back(Rewriter& rewriter, TensorId source, TensorId waiting, const Rea
   const NodeId sender = graph.producer(waiting);
   const NodeId first = first_reader(rewriter, group);
   const NodeId above = rewriter.lines().is_before(group.trigger, sender) ? sender : group.trigger;
-  const Copying copying{rewriter, source, scope_of_copy(rewriter, source, group)};
+  const Copying copying{rewriter, source, scope_of_copy(rewriter, source, group), first};
   const TensorId sent = graph.operands(sender)[0].tensor;  // the source, its code or its host copy
   const Rewriter::Place place = Rewriter::Place::below(above, first);
   const bool decodes = !decision.codec.empty();

@@ -125,6 +125,8 @@ def test_a_saved_plan_makes_the_same_graph(ebb, step, tmp_path):
         "decisions": 2,
         "swap_outs": 2,
         "swap_ins": 2,
+        "encodes": 0,
+        "decodes": 0,
         "snapshots": 0,
         "clones": 0,
     }

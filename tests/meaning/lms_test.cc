@@ -9,6 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "ebb/graph/dependence.h"
+#include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/parse.h"
 #include "ebb/graph/print.h"
 #include "ebb/graph/verify.h"
@@ -82,8 +83,8 @@ class PlainReading {
  private:
   [[nodiscard]] bool may_trigger(NodeId f1, NodeId g, NodeId f2) const {
     return graph_.is_op(g) && !graph_.runs_on_host(g) && !makes_only_views(graph_, g) &&
-           !is_copy_by_rewriting(graph_, g) && graph_.scope(g) == graph_.scope(f2) &&
-           is_between(f1, g, f2) && waits(f2, g);
+           !is_copy(graph_.op(g)) && graph_.scope(g) == graph_.scope(f2) && is_between(f1, g, f2) &&
+           waits(f2, g);
   }
   [[nodiscard]] bool reads_any(NodeId reader, const std::set<NodeId>& makers) const {
     for (const Operand& operand : graph_.operands(reader)) {
@@ -185,7 +186,7 @@ TEST(LmsMeaning, RandomGraphsToo) {
       expect_accepted(graph, options);
     }
   }
-  EXPECT_GT(compared, 300U);
+  EXPECT_GT(compared, 250U);
 }
 
 TEST(LmsMeaning, TheSameGraphGivesTheSamePlan) {

@@ -42,7 +42,8 @@ std::string json_text(const Graph& graph, const Applied& applied) {
   const nlohmann::ordered_json out{
       {"nodes_before", graph.node_count()}, {"nodes_after", applied.graph.node_count()},
       {"decisions", applied.decisions},     {"swap_outs", applied.proof.swap_outs},
-      {"swap_ins", applied.proof.swap_ins}, {"snapshots", applied.proof.snapshots},
+      {"swap_ins", applied.proof.swap_ins}, {"encodes", applied.proof.encodes},
+      {"decodes", applied.proof.decodes},   {"snapshots", applied.proof.snapshots},
       {"clones", applied.proof.clones}};
   return out.dump(2) + "\n";
 }

@@ -49,10 +49,6 @@ std::string json_text(const Graph& original, const LmsRewritten& done, double se
   return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
-PlanFile plan_of(const Graph& original, const LmsRewritten& done) {
-  return ebb::plan_of(original, done.graph, done.journal);
-}
-
 Result<int> rewrite(const RewriteOptions& options) {
   if (auto ok = options.output.check(options.json); !ok) return fail(ok.error());
   const auto graph = read_graph(options.input);
@@ -66,7 +62,7 @@ Result<int> rewrite(const RewriteOptions& options) {
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   if (auto ok = options.output.write(done->graph); !ok) return fail(ok.error());
   if (!options.plan.empty()) {
-    const std::string text = to_text(plan_of(*graph, *done));
+    const std::string text = to_text(plan_of(*graph, done->graph, done->journal));
     if (auto ok = write_file(options.plan, text); !ok) return fail(ok.error());
   }
   write_to_stderr(lms_summary(*graph, *done));

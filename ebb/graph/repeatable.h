@@ -1,0 +1,17 @@
+// What may give something else when it runs a second time, though it is called pure. Such an
+// operation is never computed again: rules refuse it, and verifier and proof do not accept it.
+#pragma once
+
+#include "ebb/graph/graph.h"
+
+namespace ebb {
+
+// The first operand that is a handle, behind which anything may have changed; not valid when there
+// is none.
+TensorId find_handle(const Graph& graph, NodeId node);
+
+// Whether it is one of the nodes that loops and branches are made of, as tf::Merge: what it gives
+// depends on where control comes from, and a loop's back edge names it (docs/decisions, 12).
+bool steers_control_flow(const Graph& graph, NodeId node);
+
+}  // namespace ebb

@@ -81,21 +81,24 @@ Reachability::Answer Reachability::quick_answer(const Labels& from, const Labels
 }
 
 bool Reachability::reaches(NodeId from, NodeId to) {
-  const Labels& target = labels(to);
-  const Answer first = quick_answer(labels(from), target);
+  const Answer first = quick_answer(labels(from), labels(to));
   if (first != Answer::kSearch) return first == Answer::kYes;
 
+  // From the end that has fewer neighbours: one of a node's many readers is found from its side.
+  const bool downwards = dependence_.after(from).size() <= dependence_.before(to).size();
+  const NodeId goal = downwards ? to : from;
   ++searches_;
-  stack_.assign(1, from);
+  stack_.assign(1, downwards ? from : to);
   while (!stack_.empty()) {
     const NodeId node = stack_.back();
     stack_.pop_back();
-    for (const auto& edge : dependence_.after(node)) {
-      if (edge.node == to) return true;
+    for (const auto& edge : downwards ? dependence_.after(node) : dependence_.before(node)) {
+      if (edge.node == goal) return true;
       Labels& next = labels(edge.node);
       if (next.last_search == searches_) continue;
       next.last_search = searches_;
-      const Answer answer = quick_answer(next, target);
+      const Answer answer =
+          downwards ? quick_answer(next, labels(to)) : quick_answer(labels(from), next);
       if (answer == Answer::kYes) return true;
       if (answer == Answer::kSearch) stack_.push_back(edge.node);
     }

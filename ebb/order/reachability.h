@@ -1,7 +1,7 @@
 // "Does b wait for a, directly or through others?" on graphs of a million nodes.
 //
 // Idea: most questions are answered by comparing a few numbers per node; the rest by a search that
-// the same numbers keep small.
+// the same numbers keep small, from whichever end has fewer neighbours.
 //   no   when b stands no later than a in line order, is no higher in level (longest path), or its
 //        interval under one of three depth-first numberings does not lie inside a's (GRAIL:
 //        Yildirim, Chaoji, Zaki, VLDB 2010);

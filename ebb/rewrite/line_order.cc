@@ -1,6 +1,7 @@
 #include "ebb/rewrite/line_order.h"
 
 #include <cmath>
+#include <utility>
 
 #include "ebb/base/check.h"
 
@@ -37,18 +38,37 @@ void LineOrder::insert_after(NodeId where, NodeId line) {
 void LineOrder::insert_before(NodeId where, NodeId line) { insert_after(previous(where), line); }
 
 void LineOrder::hang(NodeId anchor, NodeId line, NodeId limit) {
-  NodeId above = last_hung(anchor);
+  NodeId above = find_last_hung(anchor);
   if (!is_before(above, limit)) above = anchor;
   hang_below(above, anchor, line);
+}
+
+NodeId LineOrder::find_last_hung(NodeId line) {
+  NodeId last = line;
+  while (at(last).last_hung != last) last = at(last).last_hung;
+  while (at(line).last_hung != last) line = std::exchange(at(line).last_hung, last);
+  return last;
 }
 
 void LineOrder::hang_below(NodeId above, NodeId anchor, NodeId line) {
   insert_after(above, line);
   at(line).anchor = anchor;
-  // It is now the last below its anchor, and below whatever ended there.
-  for (NodeId up = anchor; up.valid() && at(up).last_hung == above; up = at(up).anchor) {
-    at(up).last_hung = line;
+  if (find_last_hung(anchor) != above) return;
+  // It is now the last below its anchor, and below whatever ended there. Where the anchor itself
+  // was the last, those above find the line through it.
+  if (anchor == above) {
+    at(anchor).last_hung = line;
+  } else {
+    set_last_hung(anchor, line);
   }
+}
+
+void LineOrder::set_last_hung(NodeId line, NodeId last) {
+  const NodeId old = find_last_hung(line);
+  // All are found before any is changed, for one may be found through another.
+  NodeId end = at(line).anchor;
+  while (end.valid() && find_last_hung(end) == old) end = at(end).anchor;
+  for (NodeId up = line; up != end; up = at(up).anchor) at(up).last_hung = last.valid() ? last : up;
 }
 
 void LineOrder::move_after(NodeId where, NodeId line) {
@@ -57,12 +77,8 @@ void LineOrder::move_after(NodeId where, NodeId line) {
   (previous.valid() ? at(previous).next : first_) = next;
   if (next.valid()) at(next).previous = previous;
   // It hangs nowhere any more, and what hung below it stays where it is.
-  for (NodeId up = at(line).anchor; up.valid() && at(up).last_hung == at(line).last_hung;
-       up = at(up).anchor) {
-    at(up).last_hung = up;
-  }
+  set_last_hung(line, {});
   at(line).anchor = {};
-  at(line).last_hung = line;
   link(where, line);
 }
 

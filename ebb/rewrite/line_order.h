@@ -5,7 +5,8 @@
 // between its neighbours'; where there is none left, the smallest surroundings that are not crowded
 // are numbered anew (Bender, Cole, Demaine, Farach-Colton, Zito: "Two simplified algorithms for
 // maintaining order in a list", 2002). An insertion costs O(log lines) on average over any sequence
-// of them, a comparison O(1); 24 bytes a line.
+// of them, a comparison O(1); 24 bytes a line. Where a chain of lines each hangs below the one
+// before, all of them end at the same line: it is looked up as in a union-find structure.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +36,6 @@ class LineOrder {
   void hang_first(NodeId anchor, NodeId line) { hang_below(anchor, anchor, line); }
   // Takes the line out and puts it in again, without what hangs below it.
   void move_after(NodeId where, NodeId line);
-  // The last line hung below this one, or below those; the line itself when there is none.
-  [[nodiscard]] NodeId last_hung(NodeId line) const { return at(line).last_hung; }
 
   [[nodiscard]] std::vector<NodeId> lines() const;
 
@@ -45,13 +44,17 @@ class LineOrder {
     std::uint64_t label = 0;
     NodeId previous;
     NodeId next;
-    NodeId anchor;  // what it hangs below; not valid for lines that stand by themselves
-    NodeId last_hung;
+    NodeId anchor;     // what it hangs below; not valid for lines that stand by themselves
+    NodeId last_hung;  // was the last once: the last now is the last below that
   };
 
   [[nodiscard]] const Line& at(NodeId line) const { return lines_[line.index()]; }
   Line& at(NodeId line) { return lines_[line.index()]; }
   void link(NodeId previous, NodeId line);  // not valid: as the first
+  // The last line hung below this one, or below those; the line itself when there is none.
+  NodeId find_last_hung(NodeId line);
+  // For the line and for those it hangs below that have the same last; not valid: each is its own.
+  void set_last_hung(NodeId line, NodeId last);
   void hang_below(NodeId above, NodeId anchor, NodeId line);
   void make_room_after(NodeId line);
 

@@ -90,6 +90,39 @@ TEST(LineOrder, HangsLinesBelowTheirAnchorInTheOrderOfTheirComing) {
                     NodeId(8), NodeId(1)});
 }
 
+// What the last line below an anchor is, said by looking at all of them.
+TEST(LineOrder, HangsLinesInChainsAndTreesWhereAVectorWould) {
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    std::mt19937_64 engine(seed);
+    std::vector<NodeId> expected = first_nodes(4);
+    std::vector<NodeId> anchors(4);
+    LineOrder lines(expected);
+    const auto hangs_below = [&](NodeId line, NodeId top) {
+      while (line.valid() && line != top) line = anchors[line.index()];
+      return line.valid();
+    };
+    for (int i = 0; i < 100; ++i) {
+      const NodeId line(static_cast<std::uint32_t>(expected.size()));
+      const std::size_t place = engine() % (expected.size() - 1);
+      const NodeId anchor = engine() % 2 == 0 ? expected[place] : NodeId(line.index() - 1);
+      auto above = std::find(expected.begin(), expected.end(), anchor);
+      if (engine() % 3 == 0 || above + 1 == expected.end()) {
+        lines.hang_first(anchor, line);
+      } else {
+        const auto lower = static_cast<std::size_t>(expected.end() - above - 1);
+        const auto limit = above + 1 + static_cast<std::ptrdiff_t>(engine() % lower);
+        const auto last = std::find_if(expected.rbegin(), expected.rend(),
+                                       [&](NodeId each) { return hangs_below(each, anchor); });
+        lines.hang(anchor, line, *limit);
+        if (last.base() <= limit) above = last.base() - 1;
+      }
+      expected.insert(above + 1, line);
+      anchors.push_back(anchor);
+    }
+    expect_is(lines, expected);
+  }
+}
+
 TEST(LineOrder, HangsALineRightBelowItsAnchorWhereTheOthersReachTheLimit) {
   LineOrder lines(first_nodes(2));
   lines.hang(NodeId(0), NodeId(2), NodeId(1));

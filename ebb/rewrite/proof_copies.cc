@@ -85,7 +85,10 @@ std::optional<Difference> NodeProver::take_codec(NodeId copy, TensorId source, H
                       expected ? "encoded it is " + to_text(*expected) : expected.error()));
     }
   }
-  held = encodes ? *encoded(held, codec) : *decoded(held, codec, options_);
+  const auto now = encodes ? encoded(held, codec) : decoded(held, codec, options_);
+  if (!now)
+    return refuse(fmt::format("cannot encode {}, of which not all is there", described(source)));
+  held = *now;
   return {};
 }
 

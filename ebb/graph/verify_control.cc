@@ -50,7 +50,7 @@ class ScopeTree {
   }
   // Whether `inner` is `outer` or stands in it; everything stands outside every scope.
   [[nodiscard]] bool contains(ScopeId outer, ScopeId inner) const {
-    if (!outer.valid() || outer == inner) return true;
+    if (!outer.valid()) return true;
     if (!inner.valid()) return false;
     const std::uint32_t number = places_[inner.index()].first;
     return places_[outer.index()].first <= number && number <= places_[outer.index()].last;

@@ -84,8 +84,7 @@ void check_swap_in(const Graph& graph, NodeId node, Findings& findings) {
     return;
   }
   const TensorId copy = graph.results(node)[0];
-  if (graph.type(copy).residence != Residence::kDevice ||
-      !differ_only_in_residence(graph.type(source), graph.type(copy))) {
+  if (!differ_only_in_residence(graph.type(source), graph.type(copy))) {
     findings.add(node, "the swap-in '{}' makes {} of {}; it makes the same type on the device",
                  graph.name(node), to_text(graph.type(copy)), to_text(graph.type(source)));
   }

@@ -179,8 +179,7 @@ void check_no_byte_is_updated_twice_at_once(const Graph& graph, Findings& findin
       const Spot& b = spots[i];
       if (a.storage != b.storage) continue;
       const auto length = extent(graph.type(a.tensor));
-      const bool dense =
-          graph.type(a.tensor).strides.empty() && graph.type(b.tensor).strides.empty();
+      const bool dense = graph.type(a.tensor).strides.empty();
       const bool apart = !dense || !length || a.offset + *length <= b.offset;
       if (apart && a.tensor != b.tensor) continue;
       findings.add(node, "'{}' updates %{} and %{} at once, which share bytes", graph.name(node),

@@ -109,11 +109,45 @@ TEST(Verify, V02ANameThatIsNotUtf8) {
             "V02: a text of '\xff' is not UTF-8: its name");
 }
 
+TEST(Verify, V02AStringThatIsNotUtf8) {
+  EXPECT_EQ(verdict_after([](Graph& g, GraphEdit& e) {
+              const Value value = Text{e.intern("\xff")};
+              e.add_attribute(g.find_node("b"), e.intern("k"), false, std::span(&value, 1));
+            }),
+            "V02: a text of 'b' is not UTF-8: a string; bytes are kept as a Blob");
+}
+TEST(Verify, V02AScopeWhoseNameIsNotUtf8) {
+  EXPECT_EQ(verdict_after([](Graph&, GraphEdit& e) {
+              e.add_scope(ScopeKind::kBranch, e.intern("\xff"), ScopeId());
+            }),
+            "V02: a scope's name, '\xff', is not UTF-8");
+}
+TEST(Verify, V02AFurtherResultWithoutAGoodName) {
+  for (const auto& [name, what] : {std::pair{"\xff", "not UTF-8"}, {"", "empty"}}) {
+    EXPECT_EQ(verdict_after([name = name](Graph& g, GraphEdit& e) {
+                const NodeId node = e.add_node(NodeKind::kOp, "my::op");
+                e.add_result(node, e.intern("c"), g.type_id(TensorId(0)));
+                e.add_result(node, e.intern(name), g.type_id(TensorId(0)));
+              }),
+              std::string("V02: the name of a tensor is ") + what);
+  }
+}
+
 TEST(Verify, V03ATypeThatContradictsItself) {
   EXPECT_EQ(verdict_after([](Graph& g, GraphEdit& e) {
               TensorType type = f32({2, 2});
               type.strides = {1};
               e.set_type(g.find_tensor("a"), e.intern(type));
+            }),
+            "V03: the type of %a has 1 strides for 2 dimensions");
+}
+TEST(Verify, V03ATypeThatWasMadeBeforeThoseOfTensorsAbove) {
+  EXPECT_EQ(verdict_after([](Graph& g, GraphEdit& e) {
+              TensorType type = f32({2, 2});
+              type.strides = {1};
+              const TypeId bad = e.intern(type);
+              e.set_type(TensorId(0), e.intern(f32({5})));
+              e.set_type(g.find_tensor("a"), bad);
             }),
             "V03: the type of %a has 1 strides for 2 dimensions");
 }
@@ -134,6 +168,13 @@ TEST(Verify, V05AnInputThatReads) {
   EXPECT_EQ(verdict_after([](Graph& g, GraphEdit& e) {
               const Operand operand{.tensor = g.find_tensor("a")};
               e.set_operands(g.find_node("x"), std::span(&operand, 1));
+            }),
+            "V05: 'x' is given from outside and reads nothing");
+}
+TEST(Verify, V05AnInputWithArguments) {
+  EXPECT_EQ(verdict_after([](Graph& g, GraphEdit& e) {
+              const Value value = 1.0;
+              e.set_scalar_arguments(g.find_node("x"), std::span(&value, 1));
             }),
             "V05: 'x' is given from outside and reads nothing");
 }
@@ -164,6 +205,29 @@ TEST(Verify, V06ScalarArgumentsOfATensorOperation) {
               e.set_scalar_arguments(g.find_node("b"), std::span(&one, 1));
             }),
             "V06: 'b' has scalar arguments, but my::op is no host arithmetic");
+}
+
+TEST(Verify, V06HostArithmeticThatReadsATensor) {
+  EXPECT_EQ(verdict_after([](Graph& g, GraphEdit& e) {
+              const NodeId node = e.add_node(NodeKind::kOp, "scalar::neg");
+              const Value one = 1.0;
+              e.set_scalar_arguments(node, std::span(&one, 1));
+              const Operand operand{.tensor = g.find_tensor("a")};
+              e.set_operands(node, std::span(&operand, 1));
+              e.add_scalar_result(node, e.intern("n"), DType::kF64);
+            }),
+            "V06: 'n': scalar::neg makes a scalar from scalars, no tensors");
+}
+
+TEST(Verify, V08AViewThatBeginsBeforeItsBytes) {
+  EXPECT_EQ(verdict_after([](Graph& g, GraphEdit& e) {
+              const NodeId node = e.add_node(NodeKind::kOp, "my::view");
+              const Operand operand{.tensor = g.find_tensor("a")};
+              e.set_operands(node, std::span(&operand, 1));
+              e.add_shared_result(node, e.intern("v"), e.intern(f32({1})), g.find_tensor("a"),
+                                  Bytes{-4});
+            }),
+            "V08: %v spans bytes -4 to 0 of %a, which has 16");
 }
 
 TEST(Verify, V09AnUpdateOfNothing) {

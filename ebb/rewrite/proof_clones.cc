@@ -10,15 +10,11 @@ Difference NodeProver::is_no_clone(NodeId node, NodeId clone, std::string_view w
                 quoted(original_, node));
 }
 
+// That the clone is of something that may run again, and has its operator, attributes and types, is
+// an invariant of the rewritten graph (V21); that those are the original's is seen at their line.
 std::optional<Difference> NodeProver::take_clone(NodeId node, NodeId clone) {
   ++proof_.clones;
   const auto refuse = [&](std::string_view why) { return is_no_clone(node, clone, why); };
-  if (!original_.is_op(node)) return refuse("that is given from outside");
-  if (original_.effect(node) != Effect::kPure) {
-    return refuse(original_.effect(node) == Effect::kRandom ? "that is random and runs once"
-                                                            : "that has an effect and runs once");
-  }
-  if (original_.updates_something(node)) return refuse("that updates an operand");
   if (find_handle(original_, node).valid()) {
     return refuse("that reads through a handle, behind which anything may change");
   }
@@ -31,61 +27,37 @@ std::optional<Difference> NodeProver::take_clone(NodeId node, NodeId clone) {
   }
   compare_controls(node, clone);
   if (auto found = check_scope(clone, node)) return found;
-  return take_clone_results(node, clone);
-}
-
-std::optional<Difference> NodeProver::take_clone_results(NodeId node, NodeId clone) {
-  const auto refuse = [&](std::string_view why) { return is_no_clone(node, clone, why); };
-  const ScalarId scalar = original_.scalar_result(node);
-  const ScalarId scalar_now = rewritten_.scalar_result(clone);
   const auto results = original_.results(node);
   const auto results_now = rewritten_.results(clone);
-  if (scalar.valid() != scalar_now.valid() || results.size() != results_now.size()) {
-    return refuse("it has other results");
-  }
-  if (scalar.valid()) {
-    if (original_.dtype(scalar) != rewritten_.dtype(scalar_now)) {
-      return refuse("the type of its result is another");
-    }
-    scalar_origins_[scalar_now.index()] = scalar;
+  // The original's line may come later.
+  if (results.size() != results_now.size()) return refuse("it has other results");
+  if (const ScalarId scalar = rewritten_.scalar_result(clone); scalar.valid()) {
+    scalar_origins_[scalar.index()] = original_.scalar_result(node);
   }
   for (std::uint32_t i = 0; i < results.size(); ++i) {
-    const TensorId result = results[i];
-    const TensorId result_now = results_now[i];
-    if (!matching_.same_type(result, result_now)) {
-      return refuse("the type of a result is another");
-    }
-    if (!lies_alike(result, result_now)) {
-      return refuse(fmt::format("%{} lies elsewhere than a copy of %{} would",
-                                rewritten_.name(result_now), original_.name(result)));
-    }
-    holdings_[result_now.index()] = values_.held(result);
-    stands_for_[result_now.index()] = result;
-    const StorageId storage_now = rewritten_.storage(result_now);
-    if (rewritten_.root(storage_now) == result_now) {
-      // Between the elements of a result nobody has written yet, here or there.
-      extracts_[storage_now.index()] = values_.extract(original_.storage(result));
-    }
+    if (auto found = take_clone_result(node, results[i], clone, results_now[i])) return found;
   }
   return {};
 }
 
-// Whether both bring bytes into being, or both are views of the same place of the same bytes.
-bool NodeProver::lies_alike(TensorId of_original, TensorId of_clone) const {
-  const StorageId storage = original_.storage(of_original);
-  const StorageId storage_now = rewritten_.storage(of_clone);
-  const bool begins = original_.root(storage) == of_original;
-  const bool begins_now = rewritten_.root(storage_now) == of_clone;
-  if (begins || begins_now) return begins && begins_now;
-  const Bytes offset = original_.offset(of_original);
-  const Bytes offset_now = rewritten_.offset(of_clone);
-  if (is(rewritten_.root(storage_now)) == original_.root(storage)) return offset == offset_now;
-  const Extract& extract = values_.extract(storage);
-  const Extract& extract_now = extracts_[storage_now.index()];
-  const std::int64_t place = values_.place(of_original);
-  const TensorType& type = original_.type(of_original);
-  return extract.storage == extract_now.storage && offset_now.count + extract_now.shift == place &&
-         extract.covers(place, type) && extract_now.covers(place, type);
+std::optional<Difference> NodeProver::take_clone_result(NodeId node, TensorId result, NodeId clone,
+                                                        TensorId result_now) {
+  const StorageId storage_now = rewritten_.storage(result_now);
+  const Extract& extract = extracts_[storage_now.index()];
+  const Spot spot{.begins = rewritten_.root(storage_now) == result_now,
+                  .root = is(rewritten_.root(storage_now)),
+                  .extract = extract,
+                  .place = rewritten_.offset(result_now).count + extract.shift};
+  if (!lie_alike(values_.spot(result), spot, original_.type(result))) {
+    return is_no_clone(node, clone,
+                       fmt::format("%{} lies elsewhere than a copy of %{} would",
+                                   rewritten_.name(result_now), original_.name(result)));
+  }
+  holdings_[result_now.index()] = values_.held(result);
+  stands_for_[result_now.index()] = result;
+  // Between the elements of a result nobody has written yet, here or there.
+  if (spot.begins) extracts_[storage_now.index()] = values_.extract(original_.storage(result));
+  return {};
 }
 
 // What is made in a branch is there when the branch runs; what is made in another frame is there

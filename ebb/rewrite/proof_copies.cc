@@ -49,9 +49,7 @@ std::optional<Difference> NodeProver::take_copy(NodeId copy) {
   if (auto found = check_scope(copy, maker)) return found;
   holdings_[result.index()] = held;
   stands_for_[result.index()] = stands_for_[source.index()];
-  if (held.codec.empty()) {
-    extracts_[rewritten_.storage(result).index()] = values_.extract_of_copy(held.tensor);
-  }
+  extracts_[rewritten_.storage(result).index()] = values_.extract_of_copy(held.tensor);
   return {};
 }
 
@@ -79,10 +77,12 @@ std::optional<Difference> NodeProver::take_codec(NodeId copy, TensorId source, H
   if (encodes) {
     const TensorType& type = rewritten_.type(rewritten_.results(copy)[0]);
     const auto expected = encoded_type(codec, original_.type(held.tensor));
-    if (!expected || !differ_at_most_in_residence(*expected, type)) {
-      return refuse(
-          fmt::format("cannot make {} of {}: {}", to_text(type), described(source),
-                      expected ? "encoded it is " + to_text(*expected) : expected.error()));
+    if (!expected) {
+      return refuse(fmt::format("cannot encode {}: {}", described(source), expected.error()));
+    }
+    if (!differ_at_most_in_residence(*expected, type)) {
+      return refuse(fmt::format("makes {} of {}, which encoded is {}", to_text(type),
+                                described(source), to_text(*expected)));
     }
   }
   const auto now = encodes ? encoded(held, codec) : decoded(held, codec, options_);

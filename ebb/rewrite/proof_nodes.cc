@@ -72,15 +72,10 @@ std::optional<Difference> NodeProver::compare_results(NodeId node, NodeId now) {
     const StorageId storage_now = rewritten_.storage(result_now);
     const TensorId root = original_.root(original_.storage(result));
     const TensorId root_now = rewritten_.root(storage_now);
-    const bool begins = root == result;
-    if (begins != (root_now == result_now) || is(root_now) != root ||
-        original_.offset(result) != rewritten_.offset(result_now) ||
-        original_.version(result) != rewritten_.version(result_now)) {
+    if (is(root_now) != root || original_.offset(result) != rewritten_.offset(result_now)) {
       return changed("the place of a result");
     }
-    if (begins) {
-      extracts_[storage_now.index()] = values_.extract(original_.storage(result));
-    }
+    extracts_[storage_now.index()] = values_.extract(original_.storage(result));
   }
   return {};
 }
@@ -185,10 +180,7 @@ std::string NodeProver::compare_operand(NodeId node, NodeId now, std::size_t ind
   if (!values_.is_copy_of(stands_for_[tensor_now.index()], tensor)) {
     lost_edges_.push_back({original_.producer(tensor), node, now});
   }
-  const TensorId root = is(rewritten_.root(rewritten_.storage(tensor_now)));
-  if (root != original_.root(original_.storage(tensor)) && !matching_.is_added(now)) {
-    freed_readers_.push_back({node, tensor});
-  }
+  freed_readers_.push_back({node, tensor});
   return {};
 }
 
@@ -228,7 +220,7 @@ void NodeProver::compare_controls(NodeId node, NodeId now) {
 std::string NodeProver::described(TensorId tensor) const {
   const std::string_view name = rewritten_.name(tensor);
   const Holding& held = holding(tensor);
-  if (is(tensor).valid() || !held.tensor.valid()) return fmt::format("%{}", name);
+  if (is(tensor).valid()) return fmt::format("%{}", name);
   const bool host = rewritten_.type(tensor).residence == Residence::kHost;
   return fmt::format("%{} (holds %{}{}{})", name, original_.name(held.tensor),
                      held.codec.empty() ? "" : fmt::format(" encoded by '{}'", held.codec),

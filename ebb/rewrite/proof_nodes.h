@@ -54,7 +54,8 @@ class NodeProver {
   std::optional<Difference> take_original(NodeId node, NodeId now);
   std::optional<Difference> compare_results(NodeId node, NodeId now);
   std::optional<Difference> take_clone(NodeId node, NodeId clone);
-  std::optional<Difference> take_clone_results(NodeId node, NodeId clone);
+  std::optional<Difference> take_clone_result(NodeId node, TensorId result, NodeId clone,
+                                              TensorId result_now);
   [[nodiscard]] Difference is_no_clone(NodeId node, NodeId clone, std::string_view why) const;
   std::optional<Difference> take_copy(NodeId copy);
   std::optional<Difference> take_codec(NodeId copy, TensorId source, Holding& held);
@@ -75,7 +76,6 @@ class NodeProver {
 
   [[nodiscard]] const Holding& holding(TensorId tensor) const { return holdings_[tensor.index()]; }
   [[nodiscard]] std::string described(TensorId tensor) const;
-  [[nodiscard]] bool lies_alike(TensorId of_original, TensorId of_clone) const;
 
   template <class... Args>
   Difference differ(std::string_view code, NodeId node, NodeId now,

@@ -3,10 +3,16 @@
 #include "ebb/graph/ebb_ops.h"
 
 namespace ebb {
-bool Extract::covers(std::int64_t place, const TensorType& type) const {
-  if (begin == 0 && end == kAll) return true;
-  const auto length = extent(type);
-  return length && begin <= place && place + length->count <= end;
+bool lie_alike(const Spot& a, const Spot& b, const TensorType& type) {
+  if (a.begins && b.begins) return true;
+  if (a.root == b.root) return a.place == b.place;
+  const auto is_faithful = [&](const Spot& spot) {
+    if (spot.extract.end == Extract::kAll) return true;
+    const auto length = extent(type);
+    return length && spot.place + length->count <= spot.extract.end;
+  };
+  return a.extract.storage == b.extract.storage && a.place == b.place && is_faithful(a) &&
+         is_faithful(b);
 }
 
 std::string_view named_codec(const Graph& graph, NodeId node) {
@@ -69,23 +75,27 @@ Values::Values(const Graph& original, const ProofOptions& options)
   for (const NodeId node : original.order()) take(node, options);
 }
 
-std::int64_t Values::place(TensorId tensor) const {
-  return graph_.offset(tensor).count + extract(graph_.storage(tensor)).shift;
+Spot Values::spot(TensorId tensor) const {
+  const StorageId storage = graph_.storage(tensor);
+  const Extract& known = extract(storage);
+  return {.begins = graph_.root(storage) == tensor,
+          .root = graph_.root(storage),
+          .extract = known,
+          .place = graph_.offset(tensor).count + known.shift};
 }
 
 Extract Values::extract_of_copy(TensorId tensor) const {
   const StorageId storage = graph_.storage(tensor);
-  const StorageId source = extract(storage).storage;
-  const std::int64_t begin = place(tensor);
-  const bool dense = !may_have_gaps(graph_.type(tensor));
-  const bool whole = storage == source && graph_.offset(tensor).count == 0 &&
-                     graph_.type_id(tensor) == graph_.type_id(graph_.root(storage));
+  const Spot at = spot(tensor);
   // Nobody has written between the elements of what an operation made and nobody updated.
-  const bool nothing_between =
-      graph_.origin(storage) == NodeKind::kOp && graph_.version(tensor) == 0;
-  if (whole && (dense || nothing_between)) return {.storage = source};
+  const bool nothing_between = graph_.origin(storage) == NodeKind::kOp &&
+                               graph_.version(tensor) == 0 &&
+                               graph_.type_id(tensor) == graph_.type_id(graph_.root(storage));
+  if (may_have_gaps(graph_.type(tensor)) && !nothing_between) {
+    return {at.extract.storage, at.place, at.place};
+  }
   const auto length = extent(graph_.type(tensor));
-  return {source, begin, begin, dense && length ? begin + length->count : begin};
+  return {at.extract.storage, at.place, length ? at.place + length->count : Extract::kAll};
 }
 
 void Values::take(NodeId node, const ProofOptions& options) {
@@ -110,9 +120,7 @@ void Values::take(NodeId node, const ProofOptions& options) {
   if (!expected || !differ_at_most_in_residence(*expected, graph_.type(result))) return;
   held_[result.index()] = *value;
   sources_[result.index()] = source;
-  if (value->codec.empty()) {
-    extracts_[graph_.storage(result).index()] = extract_of_copy(value->tensor);
-  }
+  extracts_[graph_.storage(result).index()] = extract_of_copy(value->tensor);
 }
 
 // That operator, attributes and result types are the original's is an invariant (V21).
@@ -127,7 +135,8 @@ void Values::take_clone(NodeId clone, NodeId node) {
     if (held(operands[i].tensor) != held(operands_now[i].tensor)) return;
   }
   for (std::uint32_t i = 0; i < results.size(); ++i) {
-    if (!lies_alike(results[i], results_now[i])) return;
+    const TensorType& type = graph_.type(results[i]);
+    if (!lie_alike(spot(results[i]), spot(results_now[i]), type)) return;
   }
   for (std::uint32_t i = 0; i < results.size(); ++i) {
     held_[results_now[i].index()] = held(results[i]);
@@ -136,18 +145,6 @@ void Values::take_clone(NodeId clone, NodeId node) {
       extracts_[storage_now.index()] = extract(graph_.storage(results[i]));
     }
   }
-}
-
-bool Values::lies_alike(TensorId tensor, TensorId of_clone) const {
-  const StorageId storage = graph_.storage(tensor);
-  const StorageId storage_now = graph_.storage(of_clone);
-  const bool begins = graph_.root(storage) == tensor;
-  const bool begins_now = graph_.root(storage_now) == of_clone;
-  if (begins || begins_now) return begins && begins_now;
-  return extract(storage).storage == extract(storage_now).storage &&
-         place(tensor) == place(of_clone) &&
-         extract(storage).covers(place(tensor), graph_.type(tensor)) &&
-         extract(storage_now).covers(place(tensor), graph_.type(tensor));
 }
 
 bool Values::is_copy_of(TensorId copy, TensorId tensor) const {

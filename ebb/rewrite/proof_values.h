@@ -27,14 +27,21 @@ struct Holding {
 // Which bytes of a storage of the original a storage has. Places count in the original's.
 struct Extract {
   StorageId storage;
-  std::int64_t shift = 0;  // the place of the first byte
-  std::int64_t begin = 0;  // what is faithful
-  std::int64_t end = kAll;
+  std::int64_t shift = 0;   // the place of the first byte
+  std::int64_t end = kAll;  // of what is faithful
 
   static constexpr std::int64_t kAll = std::numeric_limits<std::int64_t>::max();
-
-  [[nodiscard]] bool covers(std::int64_t place, const TensorType& type) const;
 };
+
+// Where a tensor is.
+struct Spot {
+  bool begins = false;  // it brings its bytes into being
+  TensorId root;        // of its storage, if the original has that
+  Extract extract;      // of its storage
+  std::int64_t place = 0;
+};
+// Whether both bring bytes into being, or both are views of the same place of the same bytes.
+bool lie_alike(const Spot& a, const Spot& b, const TensorType& type);
 
 // The codec that an encoding or a decoding names; empty when it names none.
 std::string_view named_codec(const Graph& graph, NodeId node);
@@ -61,7 +68,7 @@ class Values {
   [[nodiscard]] const Extract& extract(StorageId storage) const {
     return extracts_[storage.index()];
   }
-  [[nodiscard]] std::int64_t place(TensorId tensor) const;
+  [[nodiscard]] Spot spot(TensorId tensor) const;
   // What a copy of the tensor has of its storage: the elements, not the gaps between them.
   [[nodiscard]] Extract extract_of_copy(TensorId tensor) const;
   // Whether one is the other, or a copy of it, or of such a copy: whoever waits for the copy waits
@@ -71,7 +78,6 @@ class Values {
  private:
   void take(NodeId node, const ProofOptions& options);
   void take_clone(NodeId clone, NodeId node);
-  [[nodiscard]] bool lies_alike(TensorId tensor, TensorId of_clone) const;
 
   const Graph& graph_;
   std::vector<Holding> held_;

@@ -1,6 +1,7 @@
 // What holds the same: through codecs, and through copies and clones that the original has already.
 #include "ebb/rewrite/proof_values.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -60,6 +61,17 @@ TEST(Proof, ACodecHasOneName) {
       StartsWith("S06: 'm.back.2' has one attribute, its codec: '"));
 }
 
+TEST(Proof, ACodecIsKnown) {
+  EXPECT_THAT(verdict(kMask, {{kMakeMask,
+                               "  %m: bool[64] = my::gt(%x)\n"
+                               "  %z: u8[8] = ebb::encode(%m) {kodec = \"bits\"}\n"}}),
+              StartsWith("S06: 'z' does not say by which codec"));
+  EXPECT_THAT(verdict(kMask, {{kMakeMask,
+                               "  %m: bool[64] = my::gt(%x)\n"
+                               "  %z: u8[8] = ebb::encode(%m) {codec = \"zip\"}\n"}}),
+              StartsWith("S06: 'z' encodes %m by 'zip', which may not give back every bit, and"));
+}
+
 TEST(Proof, WhatIsEncodedIsNotEncodedAgain) {
   EXPECT_THAT(
       verdict(kMask, {{kMakeMask, std::string(kMaskOut) + "  %z: u8[1] = ebb::encode(%m.code) "
@@ -78,11 +90,11 @@ TEST(Proof, WhatIsEncodedHasTheTypeThatTheCodecMakes) {
   EXPECT_THAT(verdict(kMask, {{kMakeMask,
                                "  %m: bool[64] = my::gt(%x)\n"
                                "  %z: u8[4] = ebb::encode(%m) {codec = \"bits\"}\n"}}),
-              StartsWith("S06: 'z' cannot make u8[4] of %m: encoded it is u8[8]: '"));
+              StartsWith("S06: 'z' makes u8[4] of %m, which encoded is u8[8]: '"));
   EXPECT_THAT(verdict(kMask, {{kMakeMask,
                                "  %m: bool[64] = my::gt(%x)\n"
                                "  %z: u8[8] = ebb::encode(%x) {codec = \"bits\"}\n"}}),
-              StartsWith("S06: 'z' cannot make u8[8] of %x: codec bits takes bool, not f32: '"));
+              StartsWith("S06: 'z' cannot encode %x: codec bits takes bool, not f32: '"));
 }
 
 TEST(Proof, WhatIsDecodedHasTheTypeThatWasEncoded) {
@@ -238,6 +250,183 @@ TEST(Proof, ALossyCodecOfTheOriginalLosesWhatItLoses) {
                                       "  %i: f32[8] = ebb::decode(%z) {codec = \"bf16\"}\n"
                                       "  %c: f32[8] = my::add(%i, %k)\n"}}),
               StartsWith("S06: 'i' decodes %z by 'bf16', which may not give back every bit, and "));
+}
+
+TEST(Proof, ViewsOfCopiesInTheOriginalHoldWhatTheViewsHold) {
+  constexpr std::string_view kViews = R"(graph g {
+  input %x: f32[8]
+  %a: f32[8] = my::relu(%x)
+  %v: f32[4] ~ %a + 16B = my::slice(%a)
+  %k: f32[8] = ebb::snapshot(%a)
+  %kv: f32[4] ~ %k + 16B = my::slice(%k) clone of v
+  %kw: f32[4] ~ %k = my::slice(%k) clone of v
+  %ku: f32[4] = my::slice(%k) clone of v
+  %c: f32[4] = my::add(%v, %kv)
+  %d: f32[4] = my::add(%kw, %ku)
+  return %c, %d
+}
+)";
+  EXPECT_EQ(verdict(kViews, {{"my::add(%v, %kv)", "my::add(%kv, %v)"}}),
+            "9 nodes compute the same; added: nothing");
+  // Clones to the verifier; but they lie elsewhere, whatever they make.
+  EXPECT_THAT(verdict(kViews, {{"my::add(%kw, %ku)", "my::add(%v, %ku)"}}), StartsWith("S04: "));
+  EXPECT_THAT(verdict(kViews, {{"my::add(%kw, %ku)", "my::add(%kw, %v)"}}), StartsWith("S04: "));
+}
+
+TEST(Proof, ACloneOfTheOriginalMayReadWhatWasDecoded) {
+  constexpr std::string_view kDecodedBefore = R"(graph g {
+  input %m: bool[64]
+  %n: bool[64] = my::not(%m)
+  %z: u8[8] = ebb::encode(%m) {codec = "bits"}
+  %k: bool[64] = ebb::decode(%z) {codec = "bits"}
+  %n.again: bool[64] = my::not(%k) clone of n
+  %c: bool[64] = my::and(%n, %n.again)
+  return %c
+}
+)";
+  EXPECT_EQ(verdict(kDecodedBefore, {{"my::and(%n, %n.again)", "my::and(%n.again, %n)"}}),
+            "6 nodes compute the same; added: nothing");
+}
+
+TEST(Proof, WhatIsNoCopyInTheOriginalHoldsItself) {
+  for (const std::string_view line :
+       {"ebb::snapshot(%m) {scale = 2.0}", "ebb::decode(%m) {codec = \"bits\"}",
+        "ebb::decode(%m) {level = 3}", "ebb::decode(%e) {level = 3}",
+        "ebb::decode(%z) {codec = \"bits\"}"}) {
+    const std::string text = fmt::format(R"(graph g {{
+  input %m: bool[64]
+  %e: u8[8] = ebb::encode(%m) {{level = 3}}
+  %y: u8[8] = ebb::encode(%m) {{codec = "bits"}}
+  %z: u8[1] = ebb::encode(%y) {{codec = "bits"}}
+  %k: bool[64] = {}
+  %c: bool[64] = my::not(%k)
+  return %c
+}}
+)",
+                                         line);
+    for (const bool allow_lossy : {false, true}) {
+      EXPECT_THAT(verdict(text, {{"my::not(%k)", "my::not(%m)"}}, {.allow_lossy = allow_lossy}),
+                  StartsWith("S04: 'c' reads %m where the original reads %k: '"))
+          << line;
+    }
+  }
+}
+
+TEST(Proof, WhatIsEncodedInTheOriginalHoldsACodeOfWhatWasEncoded) {
+  const auto reads_other = [](std::string_view first, std::string_view second) {
+    const std::string text = fmt::format(R"(graph g {{
+  input %a: f32[8]
+  %s: u8[1] = ebb::encode(%a) {{codec = "nonpositive"}}
+  %k: f32[8] = ebb::decode(%s) {{codec = "nonpositive"}}
+  %y: bf16[8] = ebb::encode({}
+  %z: bf16[8] = ebb::encode({}
+  %c: f32[8] = my::sin(%y)
+  return %c
+}}
+)",
+                                         first, second);
+    return verdict(text, {{"my::sin(%y)", "my::sin(%z)"}}, {.allow_lossy = true});
+  };
+  EXPECT_EQ(reads_other("%a) {codec = \"bf16\"}", "%a) {codec = \"bf16\"}"),
+            "6 nodes compute the same; added: nothing");
+  EXPECT_THAT(reads_other("%a) {level = 3}", "%a) {level = 4}"), StartsWith("S04: "));
+  EXPECT_THAT(reads_other("%a) {codec = \"bf16\"}", "%k) {codec = \"bf16\"}"),
+              StartsWith("S04: "));
+}
+
+TEST(Proof, ACodecThatNobodyKnowsIsTheOriginalsBusiness) {
+  constexpr std::string_view kZip = R"(graph g {
+  input %m: bool[64]
+  %z: u8[8] = ebb::encode(%m) {codec = "zip"}
+  %k: bool[64] = ebb::decode(%z) {codec = "zip"}
+  %c: bool[64] = my::not(%k)
+  return %c
+}
+)";
+  EXPECT_THAT(verdict(kZip, {{"my::not(%k)", "my::not(%m)"}}), StartsWith("S04: "));
+  EXPECT_EQ(verdict(kZip, {{"my::not(%k)", "my::not(%m)"}}, {.allow_lossy = true}),
+            "4 nodes compute the same; added: nothing");
+}
+
+// A copy has the elements. What lies between them is somebody's, or nobody's yet.
+TEST(Proof, ACopyWithGapsHasWhatNobodyWroteBetweenTheElements) {
+  const auto between = [](std::string_view maker) {
+    const std::string text = fmt::format(R"(graph g {{
+  {}
+  %v: f32[2] ~ %x + 8B = my::between(%a)
+  %c: f32[2] = my::sin(%v)
+  return %c
+}}
+)",
+                                         maker);
+    return verdict(text, {{"  %c: f32[2] = my::sin(%v)\n",
+                           "  %k: f32[2,2] strides [4,1] = ebb::snapshot(%a)\n"
+                           "  %kv: f32[2] ~ %k + 8B = my::between(%k) clone of v\n"
+                           "  %c: f32[2] = my::sin(%kv)\n"}});
+  };
+  EXPECT_THAT(between("%x: f32[2,2] strides [4,1] = my::op()\n"
+                      "  %a: f32[2,2] strides [4,1] ~ %x = my::view(%x)"),
+              StartsWith("4 nodes compute the same"));
+  EXPECT_THAT(between("input %x: f32[2,2] strides [4,1]\n"
+                      "  %a: f32[2,2] strides [4,1] ~ %x = my::view(%x)"),
+              HasSubstr("lies elsewhere"));
+  EXPECT_THAT(between("%x: f32[6] = my::op()\n"
+                      "  %a: f32[2,2] strides [4,1] ~ %x = my::view(%x)"),
+              HasSubstr("lies elsewhere"));
+  EXPECT_THAT(between("%x: f32[2,2] strides [4,1] = my::op()\n"
+                      "  %a: f32[2,2] strides [4,1] ~ %x = my::add_(%x!)"),
+              HasSubstr("lies elsewhere"));
+}
+
+TEST(Proof, AViewMayBeMadeAgainWhereItIsWhateverLiesThere) {
+  constexpr std::string_view kGaps = R"(graph g {
+  input %x: f32[2,2] strides [4,1]
+  %k: f32[2,2] strides [4,1] = ebb::snapshot(%x)
+  %v: f32[2] ~ %k + 8B = my::between(%k)
+  %c: f32[2] = my::sin(%v)
+  return %c
+}
+)";
+  EXPECT_EQ(verdict(kGaps, {{"  %c: f32[2] = my::sin(%v)\n",
+                             "  %v2: f32[2] ~ %k + 8B = my::between(%k) clone of v\n"
+                             "  %c: f32[2] = my::sin(%v2)\n"}}),
+            "4 nodes compute the same; added: 1 clone");
+  EXPECT_THAT(verdict(kGaps, {{"  %c: f32[2] = my::sin(%v)\n",
+                               "  %v2: f32[2] ~ %k = my::between(%k) clone of v\n"
+                               "  %c: f32[2] = my::sin(%v2)\n"}}),
+              HasSubstr("lies elsewhere"));
+  EXPECT_THAT(verdict(kGaps, {{"  %c: f32[2] = my::sin(%v)\n",
+                               "  %v2: f32[2] ~ %x + 8B = my::between(%x) clone of v\n"
+                               "  %c: f32[2] = my::sin(%v2)\n"}}),
+              HasSubstr("lies elsewhere"));
+}
+
+TEST(Proof, ACopyOfUnknownSizeIsTrusted) {
+  constexpr std::string_view kUnknown = R"(graph g {
+  %x: f32[?] = my::op()
+  %v: f32[?] ~ %x + 8B = my::slice(%x)
+  %c: f32[2] = my::sin(%v)
+  return %c
+}
+)";
+  EXPECT_EQ(verdict(kUnknown, {{"  %c: f32[2] = my::sin(%v)\n",
+                                "  %k: f32[?] = ebb::snapshot(%x)\n"
+                                "  %kv: f32[?] ~ %k + 8B = my::slice(%k) clone of v\n"
+                                "  %c: f32[2] = my::sin(%kv)\n"}}),
+            "3 nodes compute the same; added: 1 snapshot, 1 clone");
+  constexpr std::string_view kPart = R"(graph g {
+  input %x: f32[8]
+  %u: f32[4] ~ %x = my::slice(%x)
+  %v: f32[?] ~ %x + 8B = my::slice(%u)
+  %c: f32[2] = my::sin(%v)
+  return %c
+}
+)";
+  EXPECT_THAT(verdict(kPart, {{"  %c: f32[2] = my::sin(%v)\n",
+                               "  %k: f32[4] = ebb::snapshot(%u)\n"
+                               "  %kv: f32[?] ~ %k + 8B = my::slice(%k) clone of v\n"
+                               "  %c: f32[2] = my::sin(%kv)\n"}}),
+              HasSubstr("lies elsewhere"));
 }
 
 TEST(Proof, RefusesACopyOfTheOriginalThatLetsOneEffectOvertakeAnother) {

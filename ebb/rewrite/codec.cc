@@ -18,9 +18,7 @@ std::int64_t element_count(const TensorType& type) {
 // Whether the elements fill the bytes that the type spans. Dimensions without strides of their own
 // may multiply to any number, so this stops before it is too large.
 bool is_dense(const TensorType& type) {
-  const auto bytes = extent(type);
-  if (!bytes) return false;
-  const std::int64_t filled = bytes->count / element_size(type.dtype);
+  const std::int64_t filled = element_count(type);
   std::int64_t elements = 1;
   for (const std::int64_t dim : type.dims) {
     if (dim == 0) return true;

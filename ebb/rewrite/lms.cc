@@ -17,7 +17,6 @@ namespace {
 
 // What a framework reads out of a variable's handle is the variable, under another name.
 bool reads_whole_variable(const Graph& graph, NodeId node) {
-  if (!graph.is_op(node)) return false;
   if (is_of_type(graph.op(node), "ReadVariableOp")) return true;
   const auto operands = graph.operands(node);
   return is_of_type(graph.op(node), "Identity") && !operands.empty() &&
@@ -141,7 +140,7 @@ class Driver {
           std::any_of(operands.begin(), operands.end(), [this](const Operand& operand) {
             return operand.tensor.valid() && graph_.is_op(graph_.producer(operand.tensor));
           });
-      if (graph_.is_op(node) && !reads_op) sources.push_back(node);
+      if (!reads_op) sources.push_back(node);
     }
     return sources;
   }
@@ -150,7 +149,7 @@ class Driver {
   void consider(StorageId storage) {
     if (is_considered_[storage.index()]) return;
     is_considered_[storage.index()] = true;
-    if (edges_.readers(storage).empty() || !may_move(storage)) return;
+    if (!may_move(storage)) return;
     const TensorId tensor = graph_.root(storage);
     const NodeId producer = graph_.producer(tensor);
     std::vector<NodeId> readers;

@@ -87,7 +87,7 @@ LmsEdges::LmsEdges(const Graph& graph)
   const auto for_each_edge = [&](auto visit) {
     std::fill(last_reader.begin(), last_reader.end(), NodeId());
     for (const NodeId node : graph.order()) {
-      if (!graph.is_op(node) || makes_only_views(graph, node)) continue;
+      if (makes_only_views(graph, node)) continue;
       for (const Operand& operand : graph.operands(node)) {
         if (!operand.tensor.valid()) continue;
         const StorageId storage = graph.storage(operand.tensor);
@@ -110,17 +110,11 @@ LmsEdges::LmsEdges(const Graph& graph)
 
 void LmsEdges::find_successors(NodeId node, std::vector<NodeId>& out) const {
   out.clear();
-  StorageId last;
-  int lists = 0;
   for (const TensorId result : graph_.results(node)) {
-    const StorageId storage = graph_.storage(result);
-    const auto more = readers(storage);
-    if (storage == last || more.empty()) continue;
-    last = storage;
-    ++lists;
+    const auto more = readers(graph_.storage(result));
     out.insert(out.end(), more.begin(), more.end());
   }
-  if (lists < 2) return;
+  if (graph_.results(node).size() < 2) return;
   std::sort(out.begin(), out.end(),
             [this](NodeId a, NodeId b) { return position(a) < position(b); });
   out.erase(std::unique(out.begin(), out.end()), out.end());

@@ -56,7 +56,6 @@ bool is_of_type(std::string_view op, std::string_view type) {
   const auto is_op_or_its_family = [type](std::string_view name) {
     return name == type || name.substr(0, name.find('.')) == type;
   };
-  if (type.empty() || op.empty()) return false;
   if (is_op_or_its_family(op)) return true;
   const std::size_t colons = op.find("::");
   return colons != std::string_view::npos && is_op_or_its_family(op.substr(colons + 2));

@@ -18,6 +18,23 @@ TEST(LmsOptions, ScopesAreWholeComponentsInARow) {
   EXPECT_FALSE(in_scope("nadam/mul", "adam"));
   EXPECT_FALSE(in_scope("a.b/c", "a?b"));
   EXPECT_FALSE(in_scope("axb/c", "a.b"));
+  EXPECT_FALSE(in_scope("/a", ""));
+  EXPECT_FALSE(in_scope("a//b", "/"));
+}
+
+TEST(LmsOptions, GradientScopesMayHaveANumber) {
+  EXPECT_TRUE(in_gradient_scope("a/gradients_12/b"));
+  EXPECT_FALSE(in_gradient_scope("a/gradients_/b"));
+  EXPECT_FALSE(in_gradient_scope("a/gradientsx12/b"));
+  EXPECT_FALSE(in_gradient_scope("a/gradients_1x/b"));
+}
+
+TEST(LmsOptions, TypesMayLackOverloadAndNamespace) {
+  EXPECT_TRUE(is_of_type("aten::add.Tensor", "aten::add"));
+  EXPECT_TRUE(is_of_type("aten::add.Tensor", "add"));
+  EXPECT_TRUE(is_of_type("Relu", "Relu"));
+  EXPECT_FALSE(is_of_type("Relu", "elu"));
+  EXPECT_FALSE(is_of_type("aten::add.Tensor", "Tensor"));
 }
 
 TEST(LmsOptions, WrongOnesAreWrongUsage) {

@@ -31,7 +31,7 @@ LmsTriggers::LmsTriggers(const Graph& graph, const Gamma& gamma,
 }
 
 bool LmsTriggers::may_trigger(NodeId node) const {
-  return graph_.is_op(node) && !graph_.runs_on_host(node) && !is_copy(graph_.op(node)) &&
+  return !graph_.runs_on_host(node) && !is_copy(graph_.op(node)) &&
          !makes_only_views(graph_, node);
 }
 
@@ -87,10 +87,11 @@ bool LmsTriggers::add_level() {
       edges_.find_successors(s, successors_);
       for (const NodeId next : successors_) {
         const LmsPhase phase = phases_[next.index()];
-        // A backward operation that was no trigger in an earlier level is none in a later one.
-        const bool wanted = phase == LmsPhase::kForward ||
-                            (phase == LmsPhase::kBackward && depth_ >= bounds_.lb &&
-                             gamma_[next] > gamma_[producer_] + 1 && may_trigger(next));
+        // A backward operation that was no trigger in an earlier level is none in a later one. All
+        // come after the swap-out: they read what reads, however indirectly, what f1 made.
+        const bool wanted =
+            phase == LmsPhase::kForward ||
+            (phase == LmsPhase::kBackward && depth_ >= bounds_.lb && may_trigger(next));
         if (!wanted || last_round_[next.index()] == round_) continue;
         last_round_[next.index()] = round_;
         (phase == LmsPhase::kForward ? next_front_ : found).push_back(next);

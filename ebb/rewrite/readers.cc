@@ -95,9 +95,6 @@ Objection objection_to_view(const Rewriter& rewriter, TensorId source, NodeId vi
     return graph.root(graph.storage(result)) == result;
   });
   if (computes) return because("it makes something else as well");
-  if (const auto objection = objection_to_operands(rewriter, source, view)) {
-    return because(objection->text);
-  }
   if (const auto objection = objection_to_clone(rewriter, view)) return because(objection->text);
   for (const Operand& operand : graph.operands(view)) {
     if (!operand.tensor.valid()) continue;
@@ -218,8 +215,7 @@ tl::expected<TensorId, Reason> find_source(const Rewriter& rewriter, TensorId te
   const NodeId maker = rewriter.version_maker(tensor);
   for (const TensorId result : graph.results(maker)) {
     const auto bytes = extent(graph.type(result));  // not known: it may be a part
-    const bool is_all = graph.storage(result) == storage && graph.offset(result).count == 0 &&
-                        bytes && bytes == graph.size(storage);
+    const bool is_all = graph.storage(result) == storage && bytes && bytes == graph.size(storage);
     if (is_all) return result;
   }
   return tl::make_unexpected(Reason{

@@ -20,10 +20,14 @@ struct Stretch {
 Stretch lines_between(const Rewriter& rewriter, const DelayDecision& decision) {
   Stretch stretch;
   if (rewriter.lines().is_before(decision.after, decision.node)) return stretch;
+  const std::vector<NodeId> waiting = rewriter.waiting_down_to(decision.node, decision.after);
   stretch.moving.push_back(decision.node);
+  auto mover = waiting.begin();
   for (NodeId line = decision.node; line != decision.after;) {
     line = rewriter.lines().next(line);
-    (rewriter.waits(line, decision.node) ? stretch.moving : stretch.staying).push_back(line);
+    const bool moves = mover != waiting.end() && *mover == line;
+    if (moves) ++mover;
+    (moves ? stretch.moving : stretch.staying).push_back(line);
   }
   return stretch;
 }

@@ -35,6 +35,22 @@ void Precedence::for_each_before(NodeId node, Visit&& visit) const {
   }
 }
 
+std::vector<NodeId> Precedence::waiting_down_to(NodeId node, NodeId last) {
+  last_search_.resize(graph_.node_count());
+  last_search_[node.index()] = ++searches_;
+  std::vector<NodeId> waiting;
+  for (NodeId line = node; line != last;) {
+    line = lines_.next(line);
+    bool waits = false;
+    for_each_before(
+        line, [&](NodeId before) { waits = waits || last_search_[before.index()] == searches_; });
+    if (!waits) continue;
+    last_search_[line.index()] = searches_;
+    waiting.push_back(line);
+  }
+  return waiting;
+}
+
 bool Precedence::search(NodeId later, NodeId earlier) {
   last_search_.resize(graph_.node_count());
   ++searches_;

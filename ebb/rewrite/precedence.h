@@ -35,6 +35,10 @@ class Precedence {
   // Whether `later` waits for `earlier`. Nobody waits for itself.
   bool waits(NodeId later, NodeId earlier);
 
+  // The lines below that of `node`, down to `last`, that wait for it: as many answers of waits() in
+  // one walk, O(lines + edges between the two).
+  std::vector<NodeId> waiting_down_to(NodeId node, NodeId last);
+
   // `later` waits for `earlier` from now on, for a reason that is not among its operands.
   // `orders_old_nodes`: and so do nodes that were there before, for others that were.
   void note(NodeId later, NodeId earlier, bool orders_old_nodes);

@@ -71,6 +71,10 @@ class Rewriter {
   [[nodiscard]] bool waits(NodeId later, NodeId earlier) const {
     return precedence_.waits(later, earlier);
   }
+  // The lines below that of `node`, down to `last`, that wait for it.
+  [[nodiscard]] std::vector<NodeId> waiting_down_to(NodeId node, NodeId last) const {
+    return precedence_.waiting_down_to(node, last);
+  }
   // Whether the node was there before any rule.
   [[nodiscard]] bool was_there(NodeId node) const { return precedence_.is_old(node); }
   [[nodiscard]] const LineOrder& lines() const { return lines_; }

@@ -99,6 +99,17 @@ TensorId Rewriter::find_copy(TensorId source, std::string_view way) const {
   return {};
 }
 
+NodeId Rewriter::last_swap_out(NodeId maker) const {
+  const auto found = swap_outs_.find(maker);
+  return found == swap_outs_.end() ? NodeId() : found->second;
+}
+
+void Rewriter::move_line_after(NodeId where, NodeId line) {
+  lines_.move_after(where, line);
+  // It may have been moved between a maker and its swap-outs.
+  if (!swap_outs_.empty()) swap_outs_ = {};
+}
+
 void Rewriter::note_copy(TensorId source, std::string_view way, TensorId copy) {
   copies_[source].push_back({std::string(way), copy});
 }

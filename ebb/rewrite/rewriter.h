@@ -89,6 +89,9 @@ class Rewriter {
   // A copy of the tensor that was made before in this way ("ebb::swap_out bf16"); not valid when
   // there is none.
   [[nodiscard]] TensorId find_copy(TensorId source, std::string_view way) const;
+  // The last swap-out that was put below the maker of what it copies; not valid when none was since
+  // lines have last been moved.
+  [[nodiscard]] NodeId last_swap_out(NodeId maker) const;
 
   // --- For rules at work.
 
@@ -119,13 +122,14 @@ class Rewriter {
   void set_place_of_execution(NodeId node, NodeId as, ScopeId scope);
   void set_scope(NodeId node, ScopeId scope) { edit_.set_scope(node, scope); }
   void move_edge(NodeId reader, std::size_t operand, TensorId to);
-  void move_line_after(NodeId where, NodeId line) { lines_.move_after(where, line); }
+  void move_line_after(NodeId where, NodeId line);
   // An update waits for a new reader, or a node for another by a new control edge. If there is new
   // order among nodes that were there before, say so.
   void note_wait(NodeId later, NodeId earlier, bool orders_old_nodes) {
     precedence_.note(later, earlier, orders_old_nodes);
   }
   void note_copy(TensorId source, std::string_view way, TensorId copy);
+  void note_swap_out(NodeId maker, NodeId swap_out) { swap_outs_[maker] = swap_out; }
 
  private:
   struct Copy {
@@ -146,6 +150,7 @@ class Rewriter {
   Totals totals_;
   mutable Precedence precedence_;  // questions use its scratch memory
   std::unordered_map<TensorId, std::vector<Copy>> copies_;
+  std::unordered_map<NodeId, NodeId> swap_outs_;             // by maker, the last
   std::unordered_map<SymbolId, std::uint32_t> last_number_;  // of names that were taken
   std::vector<JournalEntry> journal_;
 };

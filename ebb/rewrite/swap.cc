@@ -79,8 +79,9 @@ struct Copying {
   }
 };
 
-// The maker, or the last of the lines right below it that take its results to the host.
-NodeId last_leaving(const Rewriter& rewriter, NodeId maker) {
+// The maker, or the last of the lines right below it that take its results to the host. Those that
+// swaps have put there are not walked over again.
+NodeId last_leaving(const Rewriter& rewriter, NodeId maker, NodeId limit) {
   const Graph& graph = rewriter.graph();
   const auto leaves = [&](NodeId line) {
     if (graph.op(line) != kSwapOut && graph.op(line) != kEncode) return false;
@@ -89,8 +90,9 @@ NodeId last_leaving(const Rewriter& rewriter, NodeId maker) {
     const NodeId from = graph.producer(operands[0].tensor);
     return from == maker || graph.op(from) == kEncode || graph.op(from) == kSwapOut;
   };
-  NodeId last = maker;
-  for (NodeId line = rewriter.lines().next(maker); line.valid() && leaves(line);
+  NodeId last = rewriter.last_swap_out(maker);
+  if (!last.valid() || !rewriter.lines().is_before(last, limit)) last = maker;
+  for (NodeId line = rewriter.lines().next(last); line.valid() && leaves(line);
        line = rewriter.lines().next(line)) {
     last = line;
   }
@@ -115,13 +117,14 @@ TensorId find_or_make_host_copy(Rewriter& rewriter, TensorId source, const std::
     waiting = rewriter.add_result(encode, source, ".code", *encoded_type(codec, graph.type(plain)));
   } else {
     TensorId leaving = source;
-    NodeId above = last_leaving(rewriter, maker);
+    NodeId above = last_leaving(rewriter, maker, limit);
     if (!codec.empty()) {
       above = copying.add_codec(kEncode, source, Rewriter::Place::right_below(above), codec);
       leaving =
           rewriter.add_result(above, source, ".code", *encoded_type(codec, graph.type(source)));
     }
     const NodeId out = copying.add(kSwapOut, leaving, Rewriter::Place::right_below(above));
+    rewriter.note_swap_out(maker, out);
     waiting = rewriter.add_result(out, source, ".host", on_host(TensorType(graph.type(leaving))));
   }
   rewriter.note_copy(source, way, waiting);

@@ -38,7 +38,8 @@ class Driver {
         edges_(graph),
         dependence_(graph),
         reachability_(graph, dependence_),
-        triggers_(graph, gamma_, phases_, edges_, reachability_, {options.lb, options.ub}),
+        triggers_(graph, gamma_, phases_, edges_, dependence_, reachability_,
+                  {options.lb, options.ub}),
         obstacles_(find_obstacles()),
         is_considered_(graph.storage_count()) {}
 

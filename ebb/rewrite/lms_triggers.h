@@ -13,12 +13,15 @@
 //   level 0; the first level from lb to ub - 1, in which an operation has a backward reader that is
 //   a candidate. (As printed: the search ends when ub has been counted down to 0.) Line 11 is read
 //   as "reachable". An operation is in one level only. What the levels hold is kept for all readers
-//   of what f1 made. O(operations within the levels searched).
+//   of what f1 made. O(operations within the levels searched). Two numbers a node, found in one
+//   walk each, say when there is nothing to search for: how late the backward operations are that
+//   f2 waits for, and how early those that lie ahead of a forward operation.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "ebb/graph/dependence.h"
 #include "ebb/graph/graph.h"
 #include "ebb/order/gamma.h"
 #include "ebb/order/reachability.h"
@@ -35,7 +38,8 @@ class LmsTriggers {
 
   // All must outlive this object.
   LmsTriggers(const Graph& graph, const Gamma& gamma, const std::vector<LmsPhase>& phases,
-              const LmsEdges& edges, Reachability& reachability, Bounds bounds);
+              const LmsEdges& edges, const Dependence& dependence, Reachability& reachability,
+              Bounds bounds);
 
   // The trigger; not valid when there is none.
   NodeId direct_order(NodeId f1, NodeId f2);
@@ -49,11 +53,17 @@ class LmsTriggers {
   };
   static constexpr std::int64_t kNotBegun = -1;
 
-  [[nodiscard]] bool may_trigger(NodeId node) const;
+  [[nodiscard]] bool may_trigger(NodeId node) const { return may_trigger_[node.index()]; }
+  [[nodiscard]] bool is_candidate(NodeId node) const {
+    return phases_[node.index()] == LmsPhase::kBackward && may_trigger(node);
+  }
+  void sort_by_level();
+  void look_behind(const Dependence& dependence);
+  void look_ahead();
   // Whether f2 may wait for g.
   bool fits(NodeId g, NodeId f2);
   void start_levels(NodeId f1);
-  bool add_level();
+  bool add_level(std::uint32_t gamma_end);
 
   const Graph& graph_;
   const Gamma& gamma_;
@@ -61,20 +71,28 @@ class LmsTriggers {
   const LmsEdges& edges_;
   Reachability& reachability_;
   Bounds bounds_;
+  std::vector<bool> may_trigger_;  // by node
 
   // Algorithm 1.
   std::vector<std::uint32_t> level_starts_;  // by γ
   std::vector<NodeId> level_nodes_;          // that may trigger, in line order within a level
   std::vector<Search> searches_;             // by node
 
-  // Algorithm 2, for the producer looked at last.
+  // Algorithm 2. By node: the largest γ of the candidates that it waits for, 0 without any; and the
+  // least γ of those that read what it makes, or what forward operations from there on make.
+  std::vector<std::uint32_t> latest_behind_;
+  std::vector<std::uint32_t> earliest_ahead_;
+  static constexpr std::uint32_t kNoneAhead = 0xFFFFFFFF;
+  // For the producer looked at last.
   NodeId producer_;
   std::int64_t depth_ = 0;     // of the front
   std::vector<NodeId> front_;  // forward operations whose successors are to be looked at
+  std::uint32_t earliest_ahead_of_front_ = kNoneAhead;
   std::vector<NodeId> next_front_;
   std::vector<NodeId> successors_;
-  std::vector<std::vector<NodeId>> candidates_;  // by level, largest γ first
-  std::vector<std::uint32_t> last_round_;        // by node, when it was put into a level
+  std::vector<NodeId> candidates_;         // level by level, largest γ first
+  std::vector<std::size_t> level_ends_;    // in candidates_
+  std::vector<std::uint32_t> last_round_;  // by node, when it was put into a level
   std::uint32_t round_ = 0;
 };
 

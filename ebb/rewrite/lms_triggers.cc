@@ -24,8 +24,8 @@ LmsTriggers::LmsTriggers(const Graph& graph, const Gamma& gamma,
       earliest_ahead_(graph.node_count(), kNoneAhead),
       last_round_(graph.node_count()) {
   for (const NodeId node : graph.order()) {
-    may_trigger_[node.index()] = !graph.runs_on_host(node) &&
-                                 !is_copy(graph.op(node)) && !makes_only_views(graph, node);
+    may_trigger_[node.index()] =
+        !graph.runs_on_host(node) && !is_copy(graph.op(node)) && !makes_only_views(graph, node);
   }
   sort_by_level();
   look_behind(dependence);

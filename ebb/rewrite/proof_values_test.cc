@@ -330,8 +330,7 @@ TEST(Proof, WhatIsEncodedInTheOriginalHoldsACodeOfWhatWasEncoded) {
   EXPECT_EQ(reads_other("%a) {codec = \"bf16\"}", "%a) {codec = \"bf16\"}"),
             "6 nodes compute the same; added: nothing");
   EXPECT_THAT(reads_other("%a) {level = 3}", "%a) {level = 4}"), StartsWith("S04: "));
-  EXPECT_THAT(reads_other("%a) {codec = \"bf16\"}", "%k) {codec = \"bf16\"}"),
-              StartsWith("S04: "));
+  EXPECT_THAT(reads_other("%a) {codec = \"bf16\"}", "%k) {codec = \"bf16\"}"), StartsWith("S04: "));
 }
 
 TEST(Proof, ACodecThatNobodyKnowsIsTheOriginalsBusiness) {

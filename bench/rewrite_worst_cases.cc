@@ -3,15 +3,17 @@
 //
 //   rewrite_worst_cases [N...]        (20000)
 //
-// CPU seconds for n and for 2n of whatever the case has many of: choosing or reading the decisions
-// is not timed, applying and verifying them is; for the driver, choosing alone. A ratio of about 2
-// is linear, about 4 is quadratic. Each is run once.
+// CPU seconds for n and for 2n of whatever the case has many of: of the driver to choose, or of the
+// rules to apply given decisions and verify what comes of them. About twice as long is linear,
+// about four times is quadratic. Each is run once.
 #include <charconv>
 #include <cstdio>
 #include <ctime>
 #include <exception>
+#include <iterator>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -138,6 +140,7 @@ std::string graph_with_views(std::size_t n) {
 
 Problem many_views_in_one_group(std::size_t n) {
   std::vector<std::string> readers;
+  readers.reserve(n);
   for (std::size_t i = 0; i < n; ++i) readers.push_back(at("r", i));
   return {.graph = graph_with_views(n),
           .decisions = fmt::format("swap %a for {} after g\n", fmt::join(readers, ", "))};

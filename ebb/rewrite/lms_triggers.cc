@@ -135,10 +135,11 @@ bool LmsTriggers::add_level(std::uint32_t gamma_end) {
       edges_.find_successors(s, successors_);
       for (const NodeId next : successors_) {
         const bool is_forward = phases_[next.index()] == LmsPhase::kForward;
-        // A backward operation that was no trigger in an earlier level is none in a later one. All
-        // come after the swap-out: they read what reads, however indirectly, what f1 made.
+        // A backward operation that was no trigger in an earlier level is none in a later one. Most
+        // come after the swap-out by themselves, but not those that read what s overwrites.
         const bool wanted = is_forward ? earliest_ahead_[next.index()] != kNoneAhead
-                                       : depth_ >= bounds_.lb && is_candidate(next);
+                                       : depth_ >= bounds_.lb && is_candidate(next) &&
+                                             gamma_[next] > gamma_[producer_] + 1;
         if (!wanted || last_round_[next.index()] == round_) continue;
         last_round_[next.index()] = round_;
         (is_forward ? next_front_ : candidates_).push_back(next);

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "ebb/base/check.h"
+#include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/print.h"
 #include "ebb/graph/text_names.h"
 
@@ -29,7 +30,7 @@ std::string operand_types(const Graph& graph, NodeId node) {
 
 // The line of the user's code, where the graph says it.
 std::string_view user_code(const Graph& graph, NodeId node) {
-  const Attribute* at = graph.find_attribute(node, "ebb.at");
+  const Attribute* at = graph.find_attribute(node, kUserCode);
   if (at == nullptr || at->item_count != 1) return {};
   const auto* text = std::get_if<Text>(graph.items(*at).data());
   return text == nullptr ? std::string_view() : graph.text(text->id);

@@ -1,4 +1,4 @@
-// The operators that rewriting adds to a graph.
+// The names that are ours: operators that rewriting adds to a graph, and a note.
 #pragma once
 
 #include <string_view>
@@ -11,7 +11,12 @@ inline constexpr std::string_view kSnapshot = "ebb::snapshot";  // a copy on the
 inline constexpr std::string_view kEncode = "ebb::encode";      // {codec = "..."}
 inline constexpr std::string_view kDecode = "ebb::decode";      // {codec = "..."}
 
-// Whether it is one of these: each makes of one tensor the same elsewhere, or in another form.
+// The attribute with the line of user code that an operation comes from: a note for messages, and
+// no part of the computation.
+inline constexpr std::string_view kUserCode = "ebb.at";
+
+// Whether it is one of these operators: each makes of one tensor the same elsewhere, or in another
+// form.
 constexpr bool is_copy(std::string_view op) {
   return op == kSwapOut || op == kSwapIn || op == kSnapshot || op == kEncode || op == kDecode;
 }

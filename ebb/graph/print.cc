@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/scalar_op.h"
 #include "ebb/graph/text_names.h"
 
@@ -13,7 +14,8 @@ namespace {
 
 class Printer {
  public:
-  explicit Printer(const Graph& graph) : graph_(graph) {}
+  explicit Printer(const Graph& graph, const PrintOptions& options = {})
+      : graph_(graph), options_(options) {}
 
   std::string whole() {
     out_.reserve(128 * graph_.node_count());
@@ -156,10 +158,10 @@ class Printer {
   }
 
   void print_attributes(NodeId node) {
-    const auto attributes = graph_.attributes(node);
-    if (attributes.empty()) return;
     const char* separator = " {";
-    for (const Attribute& attribute : attributes) {
+    const char* end = "";
+    for (const Attribute& attribute : graph_.attributes(node)) {
+      if (!options_.user_code && graph_.text(attribute.key) == kUserCode) continue;
       out_ += separator;
       append_name(out_, graph_.text(attribute.key));
       out_ += " = ";
@@ -167,8 +169,9 @@ class Printer {
       print_values(graph_.items(attribute));
       if (attribute.is_list) out_ += ']';
       separator = ", ";
+      end = "}";
     }
-    out_ += '}';
+    out_ += end;
   }
 
   void print_values(std::span<const Value> values) {
@@ -252,12 +255,15 @@ class Printer {
   }
 
   const Graph& graph_;
+  const PrintOptions options_;
   std::string out_;
 };
 
 }  // namespace
 
-std::string print(const Graph& graph) { return Printer(graph).whole(); }
+std::string print(const Graph& graph, const PrintOptions& options) {
+  return Printer(graph, options).whole();
+}
 
 std::string print(const Graph& graph, NodeId node) { return Printer(graph).one(node); }
 

@@ -8,7 +8,11 @@
 
 namespace ebb {
 
-std::string print(const Graph& graph);
+struct PrintOptions {
+  bool user_code = true;  // without it, the notes where operations come from are left out
+};
+
+std::string print(const Graph& graph, const PrintOptions& options = {});
 
 // One line of it, without indentation or line break, as messages quote nodes.
 std::string print(const Graph& graph, NodeId node);

@@ -172,6 +172,8 @@ class Driver {
       if (takes_it && options_.codec_on_host) swap.codec_side = CodecSide::kHost;
     }
     if (try_swap_ && !is_taken(swap)) return;
+    plan_.is_lossy =
+        plan_.is_lossy || (!swap.codec.empty() && !find_codec(swap.codec)->is_lossless);
     plan_.not_encoded += !options_.codec.empty() && swap.codec.empty() ? 1 : 0;
     plan_.swap_ins += swap.groups.size();
     const auto size = graph_.size(storage);

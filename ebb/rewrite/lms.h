@@ -97,6 +97,7 @@ struct LmsPlan {
   Bytes bytes;                    // of the tensors swapped, as far as sizes are known
   std::size_t unknown_sizes = 0;  // how many of them are not
   std::size_t not_encoded = 0;    // how many of them go without the codec
+  bool is_lossy = false;          // some are encoded by a codec that does not give every bit back
   std::size_t backward_operations = 0;
 };
 

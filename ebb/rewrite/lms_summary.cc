@@ -19,6 +19,9 @@ std::string counted(std::size_t count, std::string_view what) {
 }
 
 std::string swaps_text(const LmsPlan& plan) {
+  if (plan.swaps.empty() && plan.refused.empty() && plan.backward_operations > 0) {
+    return "Nothing is swapped: the backward phase reads no tensor that the options let move.\n";
+  }
   if (plan.swaps.empty()) return "Nothing is swapped.\n";
   const std::string unknown =
       plan.unknown_sizes == 0
@@ -28,8 +31,11 @@ std::string swaps_text(const LmsPlan& plan) {
       plan.not_encoded == 0
           ? std::string()
           : fmt::format("; {} as they are, which the codec does not take", plan.not_encoded);
-  return fmt::format("Swapped: {}, {}{}; {}{}\n", counted(plan.swaps.size(), "tensor"),
-                     to_human(plan.bytes), unknown, counted(plan.swap_ins, "swap-in"), plain);
+  const std::string lossy =
+      plan.is_lossy ? "The codec loses bits: training will differ from what it was\n" : "";
+  return fmt::format("Swapped: {}, {}{}; {}{}\n{}", counted(plan.swaps.size(), "tensor"),
+                     to_human(plan.bytes), unknown, counted(plan.swap_ins, "swap-in"), plain,
+                     lossy);
 }
 
 std::string peak_text(const Graph& original, const LmsRewritten& rewritten) {
@@ -39,8 +45,12 @@ std::string peak_text(const Graph& original, const LmsRewritten& rewritten) {
   if (!rewritten.before.node.valid()) return {};
   std::string out = fmt::format("Peak before: {}", text(original, rewritten.before));
   if (rewritten.plan.swaps.empty()) return out + "\n";
-  return out + fmt::format("; after: {}; on the host: {}\n", text(rewritten.graph, rewritten.after),
-                           to_human(rewritten.after.host));
+  out += fmt::format("; after: {}; on the host: {}\n", text(rewritten.graph, rewritten.after),
+                     to_human(rewritten.after.host));
+  if (rewritten.after.bytes > rewritten.before.bytes) {
+    out += "The peak is higher than before: tensors come back too early; try a smaller lb and ub\n";
+  }
+  return out;
 }
 
 // With the first edge of each reason, so that there is something to look at.

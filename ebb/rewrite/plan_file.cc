@@ -127,7 +127,9 @@ class HeadReader {
 
 }  // namespace
 
-std::uint64_t fingerprint(const Graph& graph) { return hash_bytes(print(graph)); }
+std::uint64_t fingerprint(const Graph& graph) {
+  return hash_bytes(print(graph, {.user_code = false}));
+}
 
 PlanFile plan_of(const Graph& original, const Graph& rewritten,
                  std::span<const JournalEntry> journal) {
@@ -145,24 +147,33 @@ std::string to_text(const PlanFile& plan) {
   if (!plan.device.empty()) out += fmt::format("device {}\n", plan.device);
   if (plan.budget) out += fmt::format("budget {}\n", to_text(*plan.budget));
   for (const PlanFile::Line& line : plan.decisions) out += fmt::format("{}\n", line.text);
-  return out;
+  return out + "end\n";
 }
 
 Result<PlanFile> parse_plan(std::string_view text) {
   PlanFile plan;
   HeadReader head(plan);
   int number = 0;
+  bool has_ended = false;
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   while (!text.empty()) {
     ++number;
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = content(text.substr(0, end));
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.empty()) continue;
+    if (has_ended) return bad_line(number, "L03", "the plan has ended above, with 'end'");
+    has_ended = line == "end";
+    if (has_ended) continue;
     const auto taken = head.take(line, number);
     if (!taken) return fail(taken.error());
     if (!*taken) plan.decisions.push_back({.text = std::string(line), .number = number});
   }
   if (Status whole = head.finish(number); !whole) return fail(whole.error());
+  if (!has_ended) {
+    return bad_line(number, "L03", "the plan ends without the line 'end'; get the whole file");
+  }
   return plan;
 }
 

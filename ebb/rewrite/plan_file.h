@@ -6,11 +6,13 @@
 //   budget 16GiB
 //   recompute %a for gw after s
 //   swap %h for gh after s
+//   end
 //
 // First the version of the format, then the fingerprint of the graph the plan was made for; device
 // and budget say what it was made with and may be left out; then decisions in the order in which
-// they are applied. `#` begins a comment. Names in a decision are those of the graph as the
-// decisions above have left it, so a decision is read when its turn comes.
+// they are applied; then `end`, so that a part of a plan is none. `#` begins a comment. Names in a
+// decision are those of the graph as the decisions above have left it, so a decision is read when
+// its turn comes.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +43,7 @@ struct PlanFile {
   std::vector<Line> decisions;
 };
 
-// A number that changes when the text of the graph does.
+// A number that changes when the text of the graph does, apart from its notes on user code.
 std::uint64_t fingerprint(const Graph& graph);
 
 // The plan that made one graph the other: the journal of the rewriter who did.

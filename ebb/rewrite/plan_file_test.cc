@@ -29,7 +29,8 @@ TEST(PlanFile, RoundTrips) {
       "device h100 sxm\n"
       "budget 16GiB\n"
       "recompute %a for c after b\n"
-      "swap %\"a # b\" for c after b\n";
+      "swap %\"a # b\" for c after b\n"
+      "end\n";
   const auto plan = parse_plan(text);
   ASSERT_TRUE(plan) << plan.error().render("my.plan");
   EXPECT_EQ(plan->fingerprint, 255U);
@@ -42,7 +43,9 @@ TEST(PlanFile, RoundTrips) {
 
 TEST(PlanFile, TakesCommentsBlankLinesAndCarriageReturns) {
   const auto plan = parse_plan(
-      "# mine\r\n\r\nebb plan 1 # first\r\n  graph 00000000000000ff\r\n\tdelay b after a # why");
+      "\xEF\xBB\xBF# mine\r\n\r\nebb plan 1 # first\r\n  graph 00000000000000ff\r\n\tdelay b after "
+      "a "
+      "# why\r\nend # of it");
   ASSERT_TRUE(plan) << plan.error().render("my.plan");
   ASSERT_EQ(plan->decisions.size(), 1U);
   EXPECT_EQ(plan->decisions[0].text, "delay b after a");
@@ -70,6 +73,12 @@ TEST(PlanFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error_of(head + "budget 1GiB\nbudget 1GiB\n"),
             "my.plan:4: L04: the budget is given twice; remove one");
   EXPECT_EQ(error_of(head + "budget much\n").substr(0, 16), "my.plan:3: L04: ");
+  EXPECT_EQ(error_of(head + "delay a after b\n"),
+            "my.plan:3: L03: the plan ends without the line 'end'; get the whole file");
+  EXPECT_EQ(error_of(head + "end\n\ndelay a after b\n"),
+            "my.plan:5: L03: the plan has ended above, with 'end'");
+  EXPECT_EQ(error_of("end\n"),
+            "my.plan:1: L01: the plan is empty; a plan begins with 'ebb plan 1'");
 }
 
 TEST(PlanFile, IsAppliedToTheGraphItWasMadeFor) {

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "ebb/graph/ebb_ops.h"
+
 namespace ebb {
 
 NodeProver::NodeProver(Matching& matching, const Values& values, const ProofOptions& options,
@@ -104,12 +106,13 @@ std::string_view NodeProver::what_changed(NodeId node, NodeId now) const {
 bool NodeProver::same_attributes(NodeId node, NodeId now) const {
   const auto before = original_.attributes(node);
   const auto after = rewritten_.attributes(now);
-  return std::equal(before.begin(), before.end(), after.begin(), after.end(),
-                    [&](const Attribute& a, const Attribute& b) {
-                      return a.is_list == b.is_list &&
-                             original_.text(a.key) == rewritten_.text(b.key) &&
-                             same_values(original_.items(a), rewritten_.items(b));
-                    });
+  return std::equal(
+      before.begin(), before.end(), after.begin(), after.end(),
+      [&](const Attribute& a, const Attribute& b) {
+        const std::string_view key = original_.text(a.key);
+        return a.is_list == b.is_list && key == rewritten_.text(b.key) &&
+               (key == kUserCode || same_values(original_.items(a), rewritten_.items(b)));
+      });
 }
 
 bool NodeProver::same_values(std::span<const Value> values, std::span<const Value> now) const {

@@ -343,8 +343,8 @@ TEST(Proof, ACodecThatNobodyKnowsIsTheOriginalsBusiness) {
 }
 )";
   EXPECT_THAT(verdict(kZip, {{"my::not(%k)", "my::not(%m)"}}), StartsWith("S04: "));
-  EXPECT_EQ(verdict(kZip, {{"my::not(%k)", "my::not(%m)"}}, {.allow_lossy = true}),
-            "4 nodes compute the same; added: nothing");
+  EXPECT_THAT(verdict(kZip, {{"my::not(%k)", "my::not(%m)"}}, {.allow_lossy = true}),
+              StartsWith("S04: "));
 }
 
 // A copy has the elements. What lies between them is somebody's, or nobody's yet.

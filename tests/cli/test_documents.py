@@ -64,7 +64,7 @@ def test_rewrites_in_documents_give_what_stands_below_them(ebb, tmp_path, before
     assert done.returncode == 0, done.stderr
     if how == "decisions":
         out.unlink()
-        plan.write_text(plan.read_text() + what)
+        plan.write_text(plan.read_text().removesuffix("end\n") + what + "end\n")
         done = ebb("apply", graph, plan, "-o", out)
     if kind == "refused":
         assert (done.returncode, out.exists()) == (3, False)
@@ -72,7 +72,7 @@ def test_rewrites_in_documents_give_what_stands_below_them(ebb, tmp_path, before
         return
     assert done.returncode == 0, done.stderr
     if kind == "chosen":
-        assert plan.read_text().split("\n", 2)[2] == after
+        assert plan.read_text().split("\n", 2)[2] == after + "end\n"
     else:
         assert out.read_text() == after
     assert ebb("verify", graph, out, "--allow-lossy").returncode == 0

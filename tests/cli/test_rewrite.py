@@ -74,6 +74,8 @@ def test_rewrite_json_has_the_promised_fields(ebb, step):
         "tensors_swapped": 2,
         "swap_outs": 2,
         "swap_ins": 2,
+        "encodes": 0,
+        "decodes": 0,
         "bytes_swapped": 2048,
         "peak_bytes_before": 4096,
         "peak_bytes_after": 3072,
@@ -116,6 +118,7 @@ def test_a_saved_plan_makes_the_same_graph(ebb, step, tmp_path):
     assert (tmp_path / "step.plan").read_text().splitlines()[2:] == [
         "swap %conv/a for gradients/a after gradients/b",
         "swap %conv/b for gradients/b after gradients/c",
+        "end",
     ]
     done = ebb("apply", step, "step.plan", "-o", "again.ebb", "--json")
     assert done.returncode == 0
@@ -159,6 +162,10 @@ WRONG_OPTIONS = [
     (["--starting-op-names", "conv/aa"], "no operation 'conv/aa'; did you mean 'conv/a'?"),
     (["--codec", "bit"], "did you mean 'bits'?"),
     (["--alpha", "3"], "--alpha requires --whole-graph"),
+    (["--branch-threshold", "3"], "--branch-threshold requires --swap-branches"),
+    (["--fuse-distance", "3"], "--fuse-distance requires --fuse-swapins"),
+    (["--lb", "99999999999999999999"], "'99999999999999999999' is too large a number"),
+    (["--lb", "1.5"], "'1.5' is no whole number"),
     (["--min-bytes", "4 apples"], "apples"),
     (["--n-tensors", "many"], "many"),
     (["--dump-after=never"], "never"),
@@ -180,10 +187,39 @@ def test_json_and_the_graph_do_not_share_standard_output(ebb, step):
         assert "name a file" in done.stderr
 
 
+def test_no_output_replaces_another_nor_an_input(ebb, step, tmp_path):
+    (tmp_path / "a.plan").write_text("kept")
+    for args in (
+        ["rewrite", step, "-o", "a.ebb", "--save-plan", "a.ebb"],
+        ["rewrite", step, "-o", "-", "--save-plan", "-"],
+        ["rewrite", step, "-o", "a.ebb", "--save-plan", step],
+        ["rewrite", step, "-o", "a.ebb", "--save-plan", "-", "--json"],
+        ["apply", step, "a.plan", "-o", "./a.plan"],
+    ):
+        done = ebb(*args)
+        assert done.returncode == 2, (args, done.stderr)
+        assert done.stderr.count("name") == 1
+    assert step.read_text() == STEP
+    assert (tmp_path / "a.plan").read_text() == "kept"
+    assert not (tmp_path / "a.ebb").exists()
+
+
+def test_without_a_place_for_the_plan_there_is_no_graph(ebb, step, tmp_path):
+    done = ebb("rewrite", step, "-o", "a.ebb", "--save-plan", "nowhere/a.plan")
+    assert done.returncode == 3
+    assert not (tmp_path / "a.ebb").exists()
+
+
+def test_a_graph_may_be_rewritten_in_its_place(ebb, step):
+    assert ebb("rewrite", step, "-o", step).returncode == 0
+    assert step.read_text() == SWAPPED
+
+
 def plan_of(ebb, step, tmp_path, *decisions):
     ebb("rewrite", step, "-o", "out.ebb", "--n-tensors", "0", "--save-plan", "step.plan")
-    with open(tmp_path / "step.plan", "a", encoding="utf-8") as plan:
-        plan.write("".join(f"{decision}\n" for decision in decisions))
+    plan = tmp_path / "step.plan"
+    head = plan.read_text().removesuffix("end\n")
+    plan.write_text(head + "".join(f"{decision}\n" for decision in decisions) + "end\n")
     (tmp_path / "out.ebb").unlink()
 
 
@@ -217,10 +253,74 @@ def test_a_plan_for_another_graph_is_refused(ebb, step, tmp_path):
     assert not (tmp_path / "out.ebb").exists()
 
 
+def test_a_part_of_a_plan_is_none(ebb, step, tmp_path):
+    ebb("rewrite", step, "-o", "out.ebb", "--save-plan", "step.plan")
+    plan = (tmp_path / "step.plan").read_text()
+    for length in (len(plan) - 1 - len("end"), len(plan) - 20, plan.index("swap")):
+        (tmp_path / "part.plan").write_text(plan[:length])
+        done = ebb("apply", step, "part.plan", "-o", "part.ebb")
+        assert done.returncode == 3
+        assert "L03: the plan ends without the line 'end'; get the whole file" in done.stderr
+        assert not (tmp_path / "part.ebb").exists()
+
+
 def test_a_file_that_is_no_plan_is_refused(ebb, step):
     done = ebb("apply", step, step, "-o", "out.ebb")
     assert done.returncode == 3
     assert "this is no plan; a plan begins with 'ebb plan 1'" in done.stderr
+
+
+def test_where_in_the_users_code_an_operation_stands_is_no_part_of_it(ebb, tmp_path):
+    def noted(line):
+        return STEP.replace("my::f(%x)", f'my::f(%x) {{ebb.at = "model.py:{line}", n = 1}}')
+
+    (tmp_path / "step.ebb").write_text(noted(1))
+    (tmp_path / "moved.ebb").write_text(noted(2))
+    ebb("rewrite", "step.ebb", "-o", "out.ebb", "--save-plan", "step.plan")
+    assert ebb("apply", "moved.ebb", "step.plan", "-o", "again.ebb").returncode == 0
+    assert ebb("verify", "moved.ebb", "out.ebb").returncode == 0
+    (tmp_path / "other.ebb").write_text(noted(1).replace("n = 1", "n = 2"))
+    assert ebb("apply", "other.ebb", "step.plan", "-o", "again.ebb").returncode == 3
+    assert ebb("verify", "other.ebb", "out.ebb").returncode == 5
+
+
+def test_options_may_stand_before_the_graph(ebb, step):
+    assert ebb("rewrite", "--excl-scopes", "conv", step, "-o", "out.ebb").returncode == 0
+
+
+def test_nothing_swapped_has_a_reason(ebb, step):
+    done = ebb("rewrite", step, "-o", "out.ebb", "--incl-scopes", "gradients")
+    assert done.stderr.startswith(
+        "Nothing is swapped: the backward phase reads no tensor that the options let move.\n"
+    )
+
+
+def test_a_codec_that_loses_bits_is_announced(ebb, step):
+    done = ebb("rewrite", step, "-o", "out.ebb", "--codec", "bf16", "--json")
+    assert "The codec loses bits: training will differ from what it was\n" in done.stderr
+    assert json.loads(done.stdout)["encodes"] == 2
+    assert ebb("verify", step, "out.ebb").returncode == 5
+    assert ebb("verify", step, "out.ebb", "--allow-lossy").returncode == 0
+
+
+def test_a_peak_that_rose_is_announced(ebb):
+    # %a comes back twice, for each reader two levels before, and so two copies are there at once.
+    twice = """graph step {
+  input %x: f32[4]
+  %a: f32[256] = my::f(%x)
+  %b: f32[4] = my::f(%a)
+  %l: f32[4] = my::f(%b)
+  %gradients/l: f32[4] = my::df(%l)
+  %gradients/b: f32[4] = my::df(%gradients/l, %a)
+  %gradients/a: f32[4] = my::df(%gradients/b, %a)
+  return %gradients/a
+}
+"""
+    options = ["--ctrld-strategy", "direct_order", "--lb", "2"]
+    done = ebb("rewrite", "-", "-o", "out.ebb", *options, stdin=twice)
+    assert "The peak is higher than before: tensors come back too early" in done.stderr
+    done = ebb("rewrite", "-", "-o", "out.ebb", *options, "--fuse-swapins", stdin=twice)
+    assert "higher" not in done.stderr
 
 
 def test_a_plan_that_is_not_there_is_named(ebb, step):

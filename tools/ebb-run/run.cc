@@ -41,7 +41,15 @@ Result<std::string> state_path(const RunOptions& options) {
     return fail(ErrorKind::kUsage,
                 "a step from standard input has no file beside it: --state FILE.safetensors");
   }
-  return std::filesystem::path(options.step).replace_extension(".safetensors").string();
+  const auto beside = std::filesystem::path(options.step).replace_extension(".safetensors");
+  std::error_code ignored;
+  if (std::filesystem::status(beside, ignored).type() == std::filesystem::file_type::not_found) {
+    return fail(ErrorKind::kBadInput,
+                fmt::format("there is no {} beside the step; a rewritten step begins with the "
+                            "state of the original: --state ORIGINAL.safetensors",
+                            printable(beside.string())));
+  }
+  return beside.string();
 }
 
 // Whether the state could be written now: better known before the run than after it.

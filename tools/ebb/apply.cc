@@ -49,7 +49,10 @@ std::string json_text(const Graph& graph, const Applied& applied) {
 }
 
 Result<int> apply(const ApplyOptions& options) {
-  if (auto ok = options.output.check(options.json); !ok) return fail(ok.error());
+  if (auto ok =
+          options.output.check(options.json, options.plan == "-" ? std::string() : options.plan);
+      !ok)
+    return fail(ok.error());
   if (options.input == "-" && options.plan == "-") {
     return fail(ErrorKind::kUsage, "standard input can be the graph or the plan, not both");
   }

@@ -1,5 +1,6 @@
 #include "lms_options.h"
 
+#include <charconv>
 #include <string>
 #include <vector>
 
@@ -11,17 +12,36 @@ constexpr const char* kMore = "And more";
 
 void add_list(CLI::App& command, const char* name, std::vector<std::string>& list,
               const char* what) {
-  command.add_option(name, list, what)->delimiter(',')->group(kPaper);
+  command.add_option(name, list, what)->delimiter(',')->allow_extra_args(false)->group(kPaper);
 }
 
 // A size as people write it, "4MiB".
 void add_size(CLI::App& command, const char* name, Bytes& size, const char* what) {
   const auto take = [&size](const std::string& text) {
-    const auto parsed = parse_bytes(text);
+    const auto parsed = text == "0" ? Result<Bytes>(Bytes{}) : parse_bytes(text);
     if (!parsed) throw CLI::ValidationError(parsed.error().message);
     size = *parsed;
   };
   command.add_option_function<std::string>(name, take, what)->type_name("SIZE")->group(kMore);
+}
+
+// A whole number, which CLI11 would cut to the largest it knows.
+CLI::Option* add_number(CLI::App& command, const char* name, std::int64_t& number,
+                        const char* what) {
+  const auto take = [&number](const std::string& text) {
+    std::int64_t parsed = 0;
+    const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), parsed);
+    if (problem == std::errc::result_out_of_range) {
+      throw CLI::ValidationError("'" + printable(text) + "' is too large a number");
+    }
+    if (problem != std::errc() || end != text.data() + text.size()) {
+      throw CLI::ValidationError("'" + printable(text) + "' is no whole number");
+    }
+    number = parsed;
+  };
+  return command.add_option_function<std::string>(name, take, what)
+      ->type_name("INT")
+      ->default_str(std::to_string(number));
 }
 
 }  // namespace
@@ -43,52 +63,43 @@ void add_lms_options(CLI::App& command, LmsOptions& options) {
            "Do not swap what operators of these types make: Relu, aten::relu");
   add_list(command, "--incl-types", options.incl_types,
            "Swap only what operators of these types make");
-  command
-      .add_option("--n-tensors", options.n_tensors, "How many tensors to swap; -1: all, 0: none")
-      ->capture_default_str()
+  add_number(command, "--n-tensors", options.n_tensors,
+             "How many tensors to swap; -1: all, 0: none")
       ->group(kPaper);
-  command
-      .add_option(
-          "--lb", options.lb,
-          "Look for the trigger at least so many levels from the reader (direct_order), or\n"
-          "from the producer along the forward phase (chain_rule)")
-      ->capture_default_str()
+  add_number(command, "--lb", options.lb,
+             "Look for the trigger at least so many levels from the reader (direct_order), or\n"
+             "from the producer along the forward phase (chain_rule)")
       ->group(kPaper);
-  command
-      .add_option("--ub", options.ub,
-                  "And at most so many: ub included (direct_order), or not (chain_rule)")
-      ->capture_default_str()
+  add_number(command, "--ub", options.ub,
+             "And at most so many: ub included (direct_order), or not (chain_rule)")
       ->group(kPaper);
   command
       .add_option("--ctrld-strategy", options.ctrld_strategy,
                   "How a trigger for bringing back is found: chain_rule or direct_order")
       ->capture_default_str()
       ->group(kPaper);
-  command
-      .add_flag("--fuse-swapins", options.fuse_swapins,
-                "Bring a tensor back once for readers that are close to each other")
-      ->group(kPaper);
-  command
-      .add_flag("--swap-branches", options.swap_branches,
-                "Also swap between forward operations that are far apart")
-      ->group(kPaper);
-  command
-      .add_option("--branch-threshold", options.branch_threshold,
-                  "Far apart: by more than so many levels")
-      ->capture_default_str()
+  auto* fuse = command
+                   .add_flag("--fuse-swapins", options.fuse_swapins,
+                             "Bring a tensor back once for readers that are close to each other")
+                   ->group(kPaper);
+  auto* branches = command
+                       .add_flag("--swap-branches", options.swap_branches,
+                                 "Also swap between forward operations that are far apart")
+                       ->group(kPaper);
+  add_number(command, "--branch-threshold", options.branch_threshold,
+             "Far apart: by more than so many levels")
+      ->needs(branches)
       ->group(kPaper);
 
-  command
-      .add_option("--fuse-distance", options.fuse_distance,
-                  "Close to each other: within so many levels of the first")
-      ->capture_default_str()
+  add_number(command, "--fuse-distance", options.fuse_distance,
+             "Close to each other: within so many levels of the first")
+      ->needs(fuse)
       ->group(kMore);
   auto* whole = command
                     .add_flag("--whole-graph", options.whole_graph,
                               "Swap along every edge that spans --alpha levels or more")
                     ->group(kMore);
-  command.add_option("--alpha", options.alpha, "For --whole-graph: so many levels")
-      ->capture_default_str()
+  add_number(command, "--alpha", options.alpha, "For --whole-graph: so many levels")
       ->needs(whole)
       ->group(kMore);
   auto* codec =

@@ -39,6 +39,8 @@ std::string json_text(const Graph& original, const LmsRewritten& done, double se
                  {"tensors_swapped", done.plan.swaps.size()},
                  {"swap_outs", done.proof.swap_outs},
                  {"swap_ins", done.plan.swap_ins},
+                 {"encodes", done.proof.encodes},
+                 {"decodes", done.proof.decodes},
                  {"bytes_swapped", done.plan.bytes.count},
                  {"peak_bytes_before", done.before.bytes.count},
                  {"peak_bytes_after", done.after.bytes.count},
@@ -50,7 +52,15 @@ std::string json_text(const Graph& original, const LmsRewritten& done, double se
 }
 
 Result<int> rewrite(const RewriteOptions& options) {
-  if (auto ok = options.output.check(options.json); !ok) return fail(ok.error());
+  if (auto ok = options.output.check(options.json, options.plan); !ok) return fail(ok.error());
+  if (options.plan == "-" && options.json) {
+    return fail(ErrorKind::kUsage, "--json and the plan both want standard output; name a file");
+  }
+  if (!options.plan.empty() && options.plan != "-" && are_one_file(options.plan, options.input)) {
+    return fail(ErrorKind::kUsage,
+                fmt::format("the plan would replace the graph '{}'; give another name",
+                            printable(options.plan)));
+  }
   const auto graph = read_graph(options.input);
   if (!graph) return fail(graph.error());
   const auto start = std::chrono::steady_clock::now();
@@ -60,11 +70,12 @@ Result<int> rewrite(const RewriteOptions& options) {
   }();
   if (!done) return fail(done.error());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  if (auto ok = options.output.write(done->graph); !ok) return fail(ok.error());
+  // The graph last: where it is, all is.
   if (!options.plan.empty()) {
     const std::string text = to_text(plan_of(*graph, done->graph, done->journal));
     if (auto ok = write_file(options.plan, text); !ok) return fail(ok.error());
   }
+  if (auto ok = options.output.write(done->graph); !ok) return fail(ok.error());
   write_to_stderr(lms_summary(*graph, *done));
   if (!options.json) return 0;
   return write_file("-", json_text(*graph, *done, took.count())).map([] { return 0; });
@@ -90,7 +101,7 @@ Command add_rewrite(CLI::App& app) {
       "  ebb rewrite step.ebb -o rewritten.ebb\n"
       "  ebb rewrite step.ebb -o rewritten.ebb --ctrld-strategy direct_order --lb 3 --n-tensors "
       "20\n"
-      "  ebb rewrite step.ebb -o - --fuse-swapins --excl-types Relu | ebb show -");
+      "  ebb rewrite step.ebb -o - --fuse-swapins --excl-types relu | ebb show -");
   return {command, [options] { return rewrite(*options); }};
 }
 

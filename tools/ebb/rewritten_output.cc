@@ -1,5 +1,7 @@
 #include "rewritten_output.h"
 
+#include <filesystem>
+
 #include <fmt/format.h>
 
 #include "ebb/base/file.h"
@@ -19,9 +21,22 @@ void RewrittenOutput::add_options(CLI::App& command) {
       ->check(CLI::IsMember({"each"}));
 }
 
-Status RewrittenOutput::check(bool json) const {
-  if (!json || path != "-") return {};
-  return fail(ErrorKind::kUsage, "--json and the graph both want standard output; name a file");
+bool are_one_file(const std::string& a, const std::string& b) {
+  if (a == b) return true;
+  std::error_code ignored;
+  return std::filesystem::equivalent(a, b, ignored);
+}
+
+Status RewrittenOutput::check(bool json, const std::string& kept) const {
+  if (json && path == "-") {
+    return fail(ErrorKind::kUsage, "--json and the graph both want standard output; name a file");
+  }
+  if (!kept.empty() && are_one_file(path, kept)) {
+    return fail(ErrorKind::kUsage,
+                fmt::format("the graph and the plan would be one file, '{}'; give two names",
+                            printable(path)));
+  }
+  return {};
 }
 
 RewriterOptions RewrittenOutput::rewriting() const {

@@ -11,13 +11,17 @@
 
 namespace ebb::tool {
 
+// Whether two paths lead to the same file, as far as that can be seen.
+bool are_one_file(const std::string& a, const std::string& b);
+
 struct RewrittenOutput {
   std::string path;
   std::string dump_after;  // "each", or empty
 
   void add_options(CLI::App& command);
-  // The graph and a JSON object cannot both go to standard output.
-  [[nodiscard]] Status check(bool json) const;
+  // Standard output takes one thing, and what is written may not replace `kept`, a file that the
+  // command reads or writes besides (empty: there is none). The graph may replace the graph.
+  [[nodiscard]] Status check(bool json, const std::string& kept) const;
   [[nodiscard]] RewriterOptions rewriting() const;
   [[nodiscard]] Status write(const Graph& graph) const;
 };

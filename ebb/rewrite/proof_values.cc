@@ -49,7 +49,6 @@ std::string_view defect_of_copy(const Graph& graph, NodeId copy) {
   }
   if (graph.root(graph.storage(results[0])) != results[0]) return "makes no copy, but a view";
   if (graph.effect(copy) != Effect::kPure) return "has an effect, which a copy has not";
-  if (graph.clone_of(copy).valid()) return "is marked as a clone, which a copy is not";
   const std::size_t attributes = graph.attributes(copy).size();
   if (is_plain_copy(graph.op(copy))) {
     return attributes == 0 ? "" : "has an attribute, which a copy has not";

@@ -169,7 +169,7 @@ class Driver {
       const bool takes_it = encoded_type(options_.codec, graph_.type(tensor)).has_value() &&
                             !find_unserved(graph_, tensor, swap.groups, options_.codec);
       if (takes_it) swap.codec = options_.codec;
-      if (takes_it && options_.codec_on_host) swap.codec_side = CodecSide::kHost;
+      swap.codec_side = options_.codec_on_host ? CodecSide::kHost : CodecSide::kDevice;
     }
     if (try_swap_ && !is_taken(swap)) return;
     plan_.is_lossy =

@@ -1,4 +1,5 @@
 // Copies: swaps, codecs and snapshots.
+#include "ebb/base/check.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/rewrite/proof_nodes.h"
 
@@ -86,8 +87,7 @@ std::optional<Difference> NodeProver::take_codec(NodeId copy, TensorId source, H
     }
   }
   const auto now = encodes ? encoded(held, codec) : decoded(held, codec, options_);
-  if (!now)
-    return refuse(fmt::format("cannot encode {}, of which not all is there", described(source)));
+  EBB_CHECK(now.has_value(), "'{}' was looked at in vain", rewritten_.name(copy));
   held = *now;
   return {};
 }

@@ -60,15 +60,16 @@ class Orders {
   // or nobody would see whether it does.
   bool keeps_seen(NodeId first, NodeId second, NodeId waiter) {
     if (!seen_) seen_.emplace(matching_.original());
-    if (!seen_->after(second)) return true;
+    const Seen& seen = *seen_;
+    if (!seen.after(second)) return true;
     std::vector<NodeId> stack = {first};
     std::unordered_set<NodeId> asked = {first};
     while (!stack.empty()) {
       const NodeId node = stack.back();
       stack.pop_back();
-      if (!seen_->before(node) || waits(waiter, matching_.counterpart(node))) continue;
+      if (!seen.before(node) || waits(waiter, matching_.counterpart(node))) continue;
       if (matching_.original().effect(node) != Effect::kPure) return false;
-      for (const auto& edge : seen_->dependence().before(node)) {
+      for (const auto& edge : seen.dependence().before(node)) {
         if (asked.insert(edge.node).second) stack.push_back(edge.node);
       }
     }

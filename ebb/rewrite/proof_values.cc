@@ -28,16 +28,15 @@ bool gives_back(std::string_view codec, const ProofOptions& options) {
 }
 
 std::optional<Holding> encoded(const Holding& held, std::string_view codec) {
-  if (codec.empty() || !held.codec.empty() || held.serving != nullptr) return std::nullopt;
+  if (!held.codec.empty() || held.serving != nullptr) return std::nullopt;
   return Holding{held.tensor, codec, nullptr};
 }
 
 std::optional<Holding> decoded(const Holding& held, std::string_view codec,
                                const ProofOptions& options) {
   if (codec.empty() || held.codec != codec || !gives_back(codec, options)) return std::nullopt;
-  const Codec* known = find_codec(codec);
-  const bool serves_all = known == nullptr || known->readers.empty();
-  return Holding{held.tensor, {}, serves_all ? nullptr : known};
+  const Codec* known = find_codec(codec);  // it has encoded something of a type that it takes
+  return Holding{held.tensor, {}, known->readers.empty() ? nullptr : known};
 }
 
 std::string_view defect_of_copy(const Graph& graph, NodeId copy) {
@@ -116,8 +115,12 @@ void Values::take(NodeId node, const ProofOptions& options) {
                       : held(source);
   if (!value) return;
   const TensorType& type = value->codec.empty() ? graph_.type(value->tensor) : graph_.type(source);
+  // An encoding that names no codec, or not one that takes this, has no type to be of.
   const auto expected = op == kEncode ? encoded_type(value->codec, type) : type;
-  if (!expected || !differ_at_most_in_residence(*expected, graph_.type(result))) return;
+  const auto is_that = [&](const TensorType& made) {
+    return differ_at_most_in_residence(made, graph_.type(result));
+  };
+  if (!expected.map(is_that).value_or(false)) return;
   held_[result.index()] = *value;
   sources_[result.index()] = source;
   extracts_[graph_.storage(result).index()] = extract_of_copy(value->tensor);

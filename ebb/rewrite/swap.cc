@@ -81,7 +81,7 @@ struct Copying {
 
 // The maker, or the last of the lines right below it that take its results to the host. Those that
 // swaps have put there are not walked over again.
-NodeId last_leaving(const Rewriter& rewriter, NodeId maker, NodeId limit) {
+NodeId last_leaving(const Rewriter& rewriter, NodeId maker) {
   const Graph& graph = rewriter.graph();
   const auto leaves = [&](NodeId line) {
     if (graph.op(line) != kSwapOut && graph.op(line) != kEncode) return false;
@@ -91,7 +91,7 @@ NodeId last_leaving(const Rewriter& rewriter, NodeId maker, NodeId limit) {
     return from == maker || graph.op(from) == kEncode || graph.op(from) == kSwapOut;
   };
   NodeId last = rewriter.last_swap_out(maker);
-  if (!last.valid() || !rewriter.lines().is_before(last, limit)) last = maker;
+  if (!last.valid()) last = maker;
   for (NodeId line = rewriter.lines().next(last); line.valid() && leaves(line);
        line = rewriter.lines().next(line)) {
     last = line;
@@ -117,7 +117,7 @@ TensorId find_or_make_host_copy(Rewriter& rewriter, TensorId source, const std::
     waiting = rewriter.add_result(encode, source, ".code", *encoded_type(codec, graph.type(plain)));
   } else {
     TensorId leaving = source;
-    NodeId above = last_leaving(rewriter, maker, limit);
+    NodeId above = last_leaving(rewriter, maker);
     if (!codec.empty()) {
       above = copying.add_codec(kEncode, source, Rewriter::Place::right_below(above), codec);
       leaving =

@@ -21,7 +21,7 @@ function(ebb_mutate target sources)
       DEPENDS "${original}" "${script}"
       VERBATIM)
     # What is not checked any more may reach outside of a vector: say so instead of going on.
-    set_source_files_properties("${mutated}" PROPERTIES COMPILE_DEFINITIONS _GLIBCXX_ASSERTIONS)
+    set_source_files_properties("${mutated}" PROPERTIES COMPILE_DEFINITIONS _GLIBCXX_ASSERTIONS COMPILE_OPTIONS -w)
     list(TRANSFORM all REPLACE "^${source}$" "${mutated}")
   endforeach()
   set_target_properties(${target} PROPERTIES SOURCES "${all}")

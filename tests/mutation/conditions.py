@@ -120,7 +120,8 @@ class Source:
 
     def find_counting(self, begin: int, end: int) -> None:
         begin, end = self.trimmed(begin, end)
-        if not self.counts or "{" in self.code[begin:end] or ".size()" in self.code[begin:end]:
+        # A number that changes while it is compared is a loop's.
+        if not self.counts or re.search(r"\{|\.size\(\)|--|\+\+", self.code[begin:end]):
             return
         found = [at for at in self.top_level(begin, end) if re.match(r" (<|>)=? ", self.code[at - 1 : at + 3])]
         if len(found) != 1:

@@ -19,11 +19,11 @@
 namespace ebb {
 namespace {
 
-const std::uint64_t kMany = how_many(20'000);
-const std::uint64_t kSome = how_many(2'000);
+std::uint64_t many() { return how_many(20'000); }
+std::uint64_t some() { return how_many(2'000); }
 
 TEST(RandomGraphs, PrintAfterParseIsTheIdentity) {
-  for (std::uint64_t seed = 0; seed < kMany; ++seed) {
+  for (std::uint64_t seed = 0, end = many(); seed < end; ++seed) {
     const Graph graph = with_shuffled_lines(random_graph(seed), seed);
     const std::string text = print(graph);
     const auto parsed = parse_valid(text);
@@ -76,7 +76,7 @@ TEST(RandomGraphs, UseEveryConstruct) {
 }
 
 TEST(RandomGraphs, EveryOrderThatKeepsTheDependencesIsValidAndNoOther) {
-  for (std::uint64_t seed = 0; seed < kSome; ++seed) {
+  for (std::uint64_t seed = 0, end = some(); seed < end; ++seed) {
     Graph graph = random_graph(seed, {.nodes = 8});
     const Dependence dependence(graph);
     std::mt19937_64 engine(seed);
@@ -96,7 +96,7 @@ TEST(RandomGraphs, EveryOrderThatKeepsTheDependencesIsValidAndNoOther) {
 }
 
 TEST(RandomGraphs, ComputeTheSameInEveryOrderThatKeepsTheDependences) {
-  for (std::uint64_t seed = 0; seed < kMany; ++seed) {
+  for (std::uint64_t seed = 0, end = many(); seed < end; ++seed) {
     const Graph graph = random_graph(seed);
     const Graph shuffled = with_shuffled_lines(graph, seed);
     ASSERT_EQ(run(graph), run(shuffled)) << "seed " << seed << "\n" << print(graph);
@@ -143,7 +143,7 @@ bool is_needed(const Graph& graph, StorageId storage, std::size_t line) {
 }
 
 TEST(RandomGraphs, LivenessAgreesWithALineByLineSimulation) {
-  for (std::uint64_t seed = 0; seed < kSome; ++seed) {
+  for (std::uint64_t seed = 0, end = some(); seed < end; ++seed) {
     const Graph graph = with_shuffled_lines(random_graph(seed), seed);
     const std::vector<Life> lives = find_lives(graph);
     const MemoryCurve curve = memory_curve(graph, lives);
@@ -173,7 +173,7 @@ TEST(RandomGraphs, LivenessAgreesWithALineByLineSimulation) {
 }
 
 TEST(RandomGraphs, ReachabilityAgreesWithTheTransitiveClosure) {
-  for (std::uint64_t seed = 0; seed < kSome; ++seed) {
+  for (std::uint64_t seed = 0, end = some(); seed < end; ++seed) {
     const Graph graph = with_shuffled_lines(random_graph(seed, {.nodes = 40}), seed);
     const Dependence dependence(graph);
     std::vector<std::vector<bool>> waits(graph.node_count(), std::vector<bool>(graph.node_count()));
@@ -198,7 +198,7 @@ TEST(RandomGraphs, ReachabilityAgreesWithTheTransitiveClosure) {
 }
 
 TEST(RandomGraphs, GammaKeepsThePapersDefinition) {
-  for (std::uint64_t seed = 0; seed < kSome; ++seed) {
+  for (std::uint64_t seed = 0, end = some(); seed < end; ++seed) {
     const Graph graph = with_shuffled_lines(random_graph(seed), seed);
     const Gamma gamma(graph);
     for (const NodeId node : graph.nodes()) {

@@ -21,7 +21,7 @@
 namespace ebb {
 namespace {
 
-const auto kMany = static_cast<int>(how_many(10'000));
+std::uint64_t many() { return how_many(10'000); }
 
 std::string text_of(const Result<Proof>& proof) {
   return proof ? to_text(*proof) : proof.error().render("");
@@ -73,7 +73,7 @@ Graph with_pure_lines_moved(Graph graph, std::uint64_t seed) {
 }
 
 TEST(ProofOfRandomGraphs, EachIsTheSameAsItself) {
-  for (int seed = 0; seed < kMany; ++seed) {
+  for (std::uint64_t seed = 0, end = many(); seed < end; ++seed) {
     const Graph graph = random_graph(seed);
     const auto proof = prove_same(graph, graph);
     ASSERT_TRUE(proof) << "seed " << seed << ": " << text_of(proof) << "\n" << print(graph);
@@ -82,7 +82,7 @@ TEST(ProofOfRandomGraphs, EachIsTheSameAsItself) {
 }
 
 TEST(ProofOfRandomGraphs, EachIsTheSameInAnotherOrderOfLinesReadFromText) {
-  for (int seed = 0; seed < kMany; ++seed) {
+  for (std::uint64_t seed = 0, end = many(); seed < end; ++seed) {
     const Graph graph = random_graph(seed);
     const std::string text = print(with_pure_lines_moved(graph, seed));
     const auto moved = parse_valid(text);
@@ -95,8 +95,8 @@ TEST(ProofOfRandomGraphs, EachIsTheSameInAnotherOrderOfLinesReadFromText) {
 
 // Operations that the world sees change places.
 TEST(ProofOfRandomGraphs, NoneIsTheSameWithItsEffectsInAnotherOrder) {
-  int tried = 0;
-  for (int seed = 0; seed < kMany; ++seed) {
+  std::uint64_t tried = 0;
+  for (std::uint64_t seed = 0, end = many(); seed < end; ++seed) {
     const Graph graph = random_graph(seed);
     const Graph shuffled = with_shuffled_lines(graph, seed);
     const auto seen = [](const Graph& of) {
@@ -108,13 +108,13 @@ TEST(ProofOfRandomGraphs, NoneIsTheSameWithItsEffectsInAnotherOrder) {
     ASSERT_EQ(prove_same(graph, shuffled).has_value(), same) << "seed " << seed;
     tried += same ? 0 : 1;
   }
-  EXPECT_GT(tried, kMany / 10);
+  EXPECT_GT(tried, many() / 10);
 }
 
 TEST(ProofOfRandomGraphs, NoneIsTheSameWithOneOperandReplacedOrDropped) {
-  int tried = 0;
-  int told_by_running = 0;
-  for (int seed = 0; seed < kMany; ++seed) {
+  std::uint64_t tried = 0;
+  std::uint64_t told_by_running = 0;
+  for (std::uint64_t seed = 0, end = many(); seed < end; ++seed) {
     const Graph graph = random_graph(seed);
     std::mt19937_64 engine(seed);
     const NodeId node(static_cast<std::uint32_t>(engine() % graph.node_count()));
@@ -139,12 +139,12 @@ TEST(ProofOfRandomGraphs, NoneIsTheSameWithOneOperandReplacedOrDropped) {
                                                        << print(graph) << print(mutant);
     if (is_valid && !is_same) ++told_by_running;
   }
-  EXPECT_GT(tried, kMany / 4);
-  EXPECT_GT(told_by_running, kMany / 25) << "the interpreter sees most of these too";
+  EXPECT_GT(tried, many() / 4);
+  EXPECT_GT(told_by_running, many() / 25) << "the interpreter sees most of these too";
 }
 
 TEST(ProofOfRandomGraphs, NoneIsTheSameWithOneFactChanged) {
-  for (int seed = 0; seed < kMany; ++seed) {
+  for (std::uint64_t seed = 0, end = many(); seed < end; ++seed) {
     const Graph graph = random_graph(seed);
     std::mt19937_64 engine(seed);
     const NodeId node(static_cast<std::uint32_t>(engine() % graph.node_count()));
@@ -187,9 +187,9 @@ TEST(ProofOfRandomGraphs, NoneIsTheSameWithOneFactChanged) {
 }
 
 TEST(ProofOfRandomGraphs, AControlEdgeMayGoExactlyWhenOthersImplyIt) {
-  int implied = 0;
-  int needed = 0;
-  for (int seed = 0; seed < kMany; ++seed) {
+  std::uint64_t implied = 0;
+  std::uint64_t needed = 0;
+  for (std::uint64_t seed = 0, end = many(); seed < end; ++seed) {
     const Graph graph = random_graph(seed);
     for (const NodeId node : graph.nodes()) {
       if (graph.controls(node).empty()) continue;
@@ -204,8 +204,8 @@ TEST(ProofOfRandomGraphs, AControlEdgeMayGoExactlyWhenOthersImplyIt) {
       break;
     }
   }
-  EXPECT_GT(implied, kMany / 200);
-  EXPECT_GT(needed, kMany / 20);
+  EXPECT_GT(implied, many() / 200);
+  EXPECT_GT(needed, many() / 20);
 }
 
 // A rewriter without cleverness: copies and clones stand right after what they repeat.
@@ -324,8 +324,8 @@ bool keeps_effects_ordered(const Graph& original, const Graph& rewritten) {
 }
 
 TEST(ProofOfRandomGraphs, EachIsTheSameWithCopiesAndClonesAdded) {
-  int accepted = 0;
-  for (int seed = 0; seed < kMany; ++seed) {
+  std::uint64_t accepted = 0;
+  for (std::uint64_t seed = 0, end = many(); seed < end; ++seed) {
     const Graph graph = random_graph(seed);
     Additions additions(graph, seed);
     int added = 0;
@@ -359,7 +359,7 @@ TEST(ProofOfRandomGraphs, EachIsTheSameWithCopiesAndClonesAdded) {
     ASSERT_TRUE(of_text) << "seed " << seed;
     ASSERT_EQ(text_of(prove_same(graph, *of_text)), text_of(proof)) << "seed " << seed;
   }
-  EXPECT_GT(accepted, kMany * 3 / 4);
+  EXPECT_GT(accepted, many() * 3 / 4);
 }
 
 }  // namespace

@@ -131,8 +131,8 @@ def apply(graph, *decisions):
     """The graph after the decisions, which must all apply."""
     plan, rewritten = graph.with_suffix(".plan"), graph.with_name("applied.ebb")
     tool("rewrite", graph, "-o", rewritten, "--n-tensors", 0, "--save-plan", plan)
-    head = plan.read_text(encoding="utf-8")  # the graph's fingerprint, and no decisions
-    plan.write_text(head + "".join(f"{line}\n" for line in decisions), encoding="utf-8")
+    head = plan.read_text(encoding="utf-8").removesuffix("end\n")  # with the graph's fingerprint
+    plan.write_text(head + "".join(f"{line}\n" for line in decisions) + "end\n", encoding="utf-8")
     tool("apply", graph, plan, "-o", rewritten)
     return rewritten
 

@@ -414,7 +414,13 @@ def test_a_step_from_standard_input_needs_a_state(small):
 def test_a_missing_step_or_state_is_named(small, tmp_path):
     assert refused(3, tmp_path / "none.ebb").endswith("none.ebb: No such file or directory")
     small.with_suffix(".safetensors").unlink()
-    assert refused(3, small).endswith("small.safetensors: No such file or directory")
+    assert refused(3, small).endswith(
+        "small.safetensors beside the step; a rewritten step begins with the state of the original: "
+        "--state ORIGINAL.safetensors"
+    )
+    assert refused(3, small, "--state", tmp_path / "none.safetensors").endswith(
+        "none.safetensors: No such file or directory"
+    )
     assert refused(3, small, "--state", tmp_path).endswith("not a regular file")
 
 

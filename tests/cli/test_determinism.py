@@ -1,12 +1,13 @@
 """Equal input and options give equal bytes, whatever addresses the process was given."""
 
 import hashlib
+import os
 import pathlib
 import subprocess
 
 import pytest
 
-RUNS = 50
+RUNS = int(os.environ.get("EBB_RUNS", "50"))
 EXAMPLES = pathlib.Path(__file__).parents[2] / "examples"
 OPTIONS = {
     "defaults": [],

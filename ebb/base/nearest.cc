@@ -4,6 +4,10 @@
 #include <array>
 #include <numeric>
 
+#include <fmt/format.h>
+
+#include "ebb/base/result.h"
+
 namespace ebb {
 namespace {
 
@@ -54,6 +58,10 @@ void NearestWord::offer(std::string_view candidate) {
   if (found >= limit_) return;
   limit_ = found;
   best_ = candidate;
+}
+
+std::string NearestWord::hint() const {
+  return best_.empty() ? std::string() : fmt::format("; did you mean '{}'?", printable(best_));
 }
 
 }  // namespace ebb

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <string>
 #include <string_view>
 
 namespace ebb {
@@ -10,7 +11,7 @@ namespace ebb {
 //
 //   NearestWord nearest("relu_");
 //   for (auto name : names) nearest.offer(name);
-//   if (!nearest.word().empty()) message += fmt::format("; did you mean '{}'?", nearest.word());
+//   message += nearest.hint();
 class NearestWord {
  public:
   explicit NearestWord(std::string_view wanted);
@@ -18,6 +19,8 @@ class NearestWord {
   void offer(std::string_view candidate);  // must outlive this object
   // The best so far, the first of equals; empty when nothing is close enough to be worth saying.
   [[nodiscard]] std::string_view word() const { return best_; }
+  // "; did you mean 'relu'?", or nothing.
+  [[nodiscard]] std::string hint() const;
 
  private:
   std::string_view wanted_;

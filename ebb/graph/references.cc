@@ -78,9 +78,7 @@ std::string References::why_unknown(const Graph& graph, const Use& use) {
   } else {
     for (const TensorId tensor : graph.tensors()) nearest.offer(graph.name(tensor));
   }
-  const std::string guess =
-      nearest.word().empty() ? "" : fmt::format("; did you mean '{}'?", nearest.word());
-  return fmt::format("there is no {} '{}' in this graph{}", what, use.name, guess);
+  return fmt::format("there is no {} '{}' in this graph{}", what, use.name, nearest.hint());
 }
 
 }  // namespace ebb

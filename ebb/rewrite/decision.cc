@@ -155,7 +155,7 @@ class Reader {
     }
     NearestWord nearest(name);
     for (const TensorId tensor : graph_.tensors()) nearest.offer(graph_.name(tensor));
-    return fmt::format("there is no tensor '{}' in this graph{}", name, guess(nearest));
+    return fmt::format("there is no tensor '{}' in this graph{}", name, nearest.hint());
   }
   [[nodiscard]] std::string why_no_node(std::string_view name) const {
     if (const TensorId tensor = graph_.find_tensor(name); tensor.valid()) {
@@ -164,10 +164,7 @@ class Reader {
     }
     NearestWord nearest(name);
     for (const NodeId node : graph_.nodes()) nearest.offer(graph_.name(node));
-    return fmt::format("there is no node '{}' in this graph{}", name, guess(nearest));
-  }
-  static std::string guess(const NearestWord& nearest) {
-    return nearest.word().empty() ? "" : fmt::format("; did you mean '{}'?", nearest.word());
+    return fmt::format("there is no node '{}' in this graph{}", name, nearest.hint());
   }
 
   const Graph& graph_;

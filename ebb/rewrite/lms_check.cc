@@ -18,11 +18,6 @@ bool counts_as_operation(const Graph& graph, NodeId node) {
   return graph.is_op(node) || graph.kind(node) == NodeKind::kInput;
 }
 
-std::string did_you_mean(const NearestWord& nearest) {
-  if (nearest.word().empty()) return {};
-  return fmt::format("; did you mean '{}'?", printable(nearest.word()));
-}
-
 // Calls visit(run) for every `length` components in a row of the path.
 template <class Visit>
 void for_each_run(std::string_view path, std::size_t length, Visit&& visit) {
@@ -75,7 +70,7 @@ Status check_scope(const Graph& graph, std::string_view option, std::string_view
     if (!counts_as_operation(graph, node)) continue;
     for_each_run(graph.name(node), length, [&](std::string_view run) { nearest.offer(run); });
   }
-  const std::string hint = did_you_mean(nearest);
+  const std::string hint = nearest.hint();
   return fail(ErrorKind::kUsage,
               fmt::format("{}: no operation is under '{}'{}{} {}", option, printable(scope), hint,
                           hint.empty() ? ";" : "", what_scopes_there_are(graph)));
@@ -95,7 +90,7 @@ Status check_type(const Graph& graph, std::string_view option, std::string_view 
     if (colons != std::string_view::npos) nearest.offer(op.substr(colons + 2));
   }
   return fail(ErrorKind::kUsage, fmt::format("{}: no operation is of type '{}'{}", option,
-                                             printable(type), did_you_mean(nearest)));
+                                             printable(type), nearest.hint()));
 }
 
 Status check_starting_op(const Graph& graph, std::string_view name) {
@@ -112,7 +107,7 @@ Status check_starting_op(const Graph& graph, std::string_view name) {
     if (counts_as_operation(graph, node)) nearest.offer(graph.name(node));
   }
   return fail(ErrorKind::kUsage, fmt::format("starting_op_names: the graph has no operation '{}'{}",
-                                             printable(name), did_you_mean(nearest)));
+                                             printable(name), nearest.hint()));
 }
 
 Status check_numbers(const LmsOptions& options) {
@@ -152,7 +147,7 @@ Status check_strategy(std::string_view strategy) {
   }
   return fail(ErrorKind::kUsage,
               fmt::format("ctrld_strategy is '{}'; it must be chain_rule or direct_order{}",
-                          printable(strategy), did_you_mean(nearest)));
+                          printable(strategy), nearest.hint()));
 }
 
 Status check_codec(const std::string& codec) {
@@ -164,7 +159,7 @@ Status check_codec(const std::string& codec) {
     all += fmt::format("{}{}", all.empty() ? "" : ", ", known.name);
   }
   return fail(ErrorKind::kUsage, fmt::format("codec: there is no '{}', but {}{}", printable(codec),
-                                             all, did_you_mean(nearest)));
+                                             all, nearest.hint()));
 }
 
 }  // namespace

@@ -60,7 +60,7 @@ std::optional<Difference> NodeProver::take_codec(NodeId copy, TensorId source, H
     return differ("S06", original_.producer(held.tensor), copy, "'{}' {}: {}",
                   rewritten_.name(copy), why, quoted(rewritten_, copy));
   };
-  const std::string_view codec = named_codec(rewritten_, copy);
+  const std::string_view codec = codec_of(rewritten_, copy);
   if (codec.empty()) return refuse("does not say by which codec, as {codec = \"...\"}");
   const bool encodes = rewritten_.op(copy) == kEncode;
   if (encodes && !held.codec.empty()) {

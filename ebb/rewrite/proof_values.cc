@@ -15,13 +15,6 @@ bool lie_alike(const Spot& a, const Spot& b, const TensorType& type) {
          is_faithful(b);
 }
 
-std::string_view named_codec(const Graph& graph, NodeId node) {
-  const Attribute* attribute = graph.find_attribute(node, kCodecAttribute);
-  if (attribute == nullptr || attribute->is_list) return {};
-  const auto* text = std::get_if<Text>(graph.items(*attribute).data());
-  return text == nullptr ? std::string_view() : graph.text(text->id);
-}
-
 bool gives_back(std::string_view codec, const ProofOptions& options) {
   const Codec* known = find_codec(codec);
   return options.allow_lossy || (known != nullptr && known->is_lossless);
@@ -109,10 +102,10 @@ void Values::take(NodeId node, const ProofOptions& options) {
   }
   const TensorId result = graph_.results(node)[0];
   const TensorId source = graph_.operands(node)[0].tensor;
-  const std::optional<Holding> value =
-      op == kEncode   ? encoded(held(source), named_codec(graph_, node))
-      : op == kDecode ? decoded(held(source), named_codec(graph_, node), options)
-                      : held(source);
+  const std::optional<Holding> value = op == kEncode ? encoded(held(source), codec_of(graph_, node))
+                                       : op == kDecode
+                                           ? decoded(held(source), codec_of(graph_, node), options)
+                                           : held(source);
   if (!value) return;
   const TensorType& type = value->codec.empty() ? graph_.type(value->tensor) : graph_.type(source);
   // An encoding that names no codec, or not one that takes this, has no type to be of.

@@ -43,8 +43,6 @@ struct Spot {
 // Whether both bring bytes into being, or both are views of the same place of the same bytes.
 bool lie_alike(const Spot& a, const Spot& b, const TensorType& type);
 
-// The codec that an encoding or a decoding names; empty when it names none.
-std::string_view named_codec(const Graph& graph, NodeId node);
 bool gives_back(std::string_view codec, const ProofOptions& options);
 
 // What the results of encoding and decoding hold, of an operand that holds `held`; nullopt: no

@@ -1,4 +1,4 @@
-// The training step of the proof's tests, and pieces of it to replace.
+// The graphs that several tests of the proof begin with, and pieces of them to replace.
 #pragma once
 
 #include <string_view>
@@ -26,5 +26,19 @@ inline constexpr std::string_view kRelu = "  %a: f32[8] = my::relu(%h)\n";
 inline constexpr std::string_view kReluOut =
     "  %a: f32[8] = my::relu(%h)\n  %a.host: f32[8] @host = ebb::swap_out(%a)\n";
 inline constexpr std::string_view kDot = "  %d: f32[8] = my::dot(%w.1, %a)\n";
+
+// With random operations and effects.
+inline constexpr std::string_view kWorld = R"(graph g {
+  input %x: f32[8]
+  param %w: f32[8]
+  %m: f32[8] = my::dropout(%x) random
+  %n: f32[8] = my::dropout(%x) random
+  log: my::print(%w) effect
+  %w.1: f32[8] ~ %w = my::add_(%w!, %m)
+  end: my::print(%w.1) effect
+  %y: f32[8] = my::add(%m, %n)
+  return %y
+}
+)";
 
 }  // namespace ebb

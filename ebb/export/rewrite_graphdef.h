@@ -1,0 +1,28 @@
+// The paper's driver on a GraphDef: import, rewrite, prove, export. What the Grappler plug-in and
+// ebb.tensorflow.LMS call.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ebb/base/result.h"
+#include "ebb/export/graphdef.h"
+#include "ebb/import/graphdef.h"
+#include "ebb/rewrite/lms.h"
+
+namespace ebb {
+
+struct GraphDefRewritten {
+  std::string graphdef;  // empty when nothing was changed
+  bool was_rewritten_before = false;  // the graph has nodes of ours: it is left alone
+  std::string summary;   // for people, some lines
+  std::string report;    // one JSON object, as `ebb rewrite --json` prints
+};
+
+// Nothing to swap is no error: the answer is that nothing was changed.
+[[nodiscard]] Result<GraphDefRewritten> rewrite_graphdef(std::string_view graphdef,
+                                                         const LmsOptions& lms,
+                                                         const GraphDefOptions& reading,
+                                                         const GraphDefExport& writing);
+
+}  // namespace ebb

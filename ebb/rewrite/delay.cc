@@ -79,7 +79,8 @@ Status Delay::check(const Rewriter& rewriter, const DelayDecision& decision) {
 }
 
 void Delay::apply(Rewriter& rewriter, const DelayDecision& decision) {
-  const bool is_new = !rewriter.waits(decision.node, decision.after);
+  // Where questions are searched anyway, one more control edge needs no search of its own.
+  const bool is_new = !rewriter.has_new_order() && !rewriter.waits(decision.node, decision.after);
   NodeId above = decision.after;
   for (const NodeId line : lines_between(rewriter, decision).moving) {
     rewriter.move_line_after(above, line);

@@ -61,6 +61,14 @@ struct LmsOptions {
   Bytes min_bytes = {};                // smaller tensors stay; unknown sizes count as large enough
   std::string codec = {};  // for tensors that it takes and readers it serves; empty: as they are
   bool codec_on_host = false;  // saves the host's memory alone, not the link
+
+  // For executors that run ahead, as TensorFlow's: the operation that makes the (k+sync)-th swapped
+  // tensor waits until the k-th is on the host; 0: nobody waits (lms_sync.h). Asking for the
+  // forward phase alone then copies tensors to the host as well.
+  std::int64_t sync = 0;
+  // What operations of these types make for the backward phase is computed again instead of
+  // swapped.
+  std::vector<std::string> recompute_types = {};
 };
 // NOLINTEND(readability-redundant-member-init)
 
@@ -91,7 +99,8 @@ struct LmsRefused {
 std::string_view reason_of(const LmsRefused& refused);
 
 struct LmsPlan {
-  std::vector<SwapDecision> swaps;  // in the order of the walk; one swap-out each
+  std::vector<SwapDecision> swaps;    // in the order of the walk; one swap-out each
+  std::vector<DelayDecision> delays;  // for sync, in line order
   std::vector<LmsRefused> refused;
   std::size_t swap_ins = 0;
   Bytes bytes;                    // of the tensors swapped, as far as sizes are known
@@ -99,6 +108,7 @@ struct LmsPlan {
   std::size_t not_encoded = 0;    // how many of them go without the codec
   bool is_lossy = false;          // some are encoded by a codec that does not give every bit back
   std::size_t backward_operations = 0;
+  std::size_t delays_refused = 0;  // by the rule
 };
 
 // Asked about each swap that is chosen, in order: what it refuses is left alone.

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "ebb/order/liveness.h"
+#include "ebb/rewrite/lms_sync.h"
 
 namespace ebb {
 
@@ -22,6 +23,12 @@ Result<LmsRewritten> rewrite_by_lms(const Graph& graph, const LmsOptions& option
       choose_swaps(graph, options, [&](const SwapDecision& swap) { return rewriter.apply(swap); });
   if (!plan) return fail(plan.error());
   done.plan = *std::move(plan);
+  if (options.sync > 0 && done.plan.backward_operations > 0) {
+    LmsSync sync =
+        synchronize(rewriter, find_phases(graph, options.optimizer_scopes), options.sync);
+    done.plan.delays = std::move(sync.delays);
+    done.plan.delays_refused = sync.refused;
+  }
   rewriter.settle();
   done.journal = rewriter.journal();
   done.proof = prove_rewrite(graph, done.graph);

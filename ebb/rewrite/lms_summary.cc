@@ -38,6 +38,17 @@ std::string swaps_text(const LmsPlan& plan) {
                      lossy);
 }
 
+std::string sync_text(const LmsPlan& plan) {
+  if (plan.delays.empty() && plan.delays_refused == 0) return {};
+  const std::string refused =
+      plan.delays_refused == 0 ? std::string() : fmt::format("; {} cannot", plan.delays_refused);
+  return fmt::format("Sync: {} for earlier swap-outs{}\n",
+                     plan.delays.size() == 1
+                         ? "1 operation waits"
+                         : fmt::format("{} operations wait", plan.delays.size()),
+                     refused);
+}
+
 std::string peak_text(const Graph& original, const LmsRewritten& rewritten) {
   const auto text = [](const Graph& graph, const Peak& peak) {
     return fmt::format("{} at '{}'", to_human(peak.bytes), spelled(graph.name(peak.node)));
@@ -111,6 +122,7 @@ std::string lms_summary(const Graph& original, const LmsRewritten& rewritten) {
   } else {
     out += fmt::format("Backward phase: {}\n", counted(plan.backward_operations, "operation"));
   }
+  out += sync_text(plan);
   out += peak_text(original, rewritten);
   out += refused_text(original, plan);
   return out;

@@ -43,6 +43,9 @@ class Precedence {
   // `orders_old_nodes`: and so do nodes that were there before, for others that were.
   void note(NodeId later, NodeId earlier, bool orders_old_nodes);
 
+  // Whether nodes that were there wait for others that were, since note() said so.
+  [[nodiscard]] bool old_nodes_are_ordered() const { return old_nodes_ordered_; }
+
   // Whether the node was there when this object was made.
   [[nodiscard]] bool is_old(NodeId node) const { return node.index() < dependence_.node_count(); }
 

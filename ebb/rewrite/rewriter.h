@@ -128,6 +128,8 @@ class Rewriter {
   void note_wait(NodeId later, NodeId earlier, bool orders_old_nodes) {
     precedence_.note(later, earlier, orders_old_nodes);
   }
+  // Whether there is such new order.
+  [[nodiscard]] bool has_new_order() const { return precedence_.old_nodes_are_ordered(); }
   void note_copy(TensorId source, std::string_view way, TensorId copy);
   void note_swap_out(NodeId maker, NodeId swap_out) { swap_outs_[maker] = swap_out; }
 

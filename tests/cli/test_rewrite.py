@@ -77,6 +77,8 @@ def test_rewrite_json_has_the_promised_fields(ebb, step):
         "encodes": 0,
         "decodes": 0,
         "bytes_swapped": 2048,
+        "sync_edges": 0,
+        "sync_refused": 0,
         "peak_bytes_before": 4096,
         "peak_bytes_after": 3072,
         "host_peak_bytes": 2048,

@@ -310,13 +310,16 @@ OrText<LmsRewritten> rewritten_by_lms(const Graph& graph, const std::string& opt
   return *std::move(done);
 }
 
-std::string decisions_of(const Graph& graph, const LmsRewritten& done) {
+std::string decisions_of(const Graph& /*original*/, const LmsRewritten& done) {
   std::string out;
-  for (const SwapDecision& swap : done.plan.swaps) out += to_text(graph, swap) + "\n";
+  for (const JournalEntry& entry : done.journal) {
+    out += to_text(done.graph, entry.decision) + "\n";
+  }
   return out;
 }
 
-std::string refused_of(const Graph& graph, const LmsRewritten& done) {
+std::string refused_of(const Graph& /*original*/, const LmsRewritten& done) {
+  const Graph& graph = done.graph;  // where clones are that would read
   std::string out;
   for (const LmsRefused& refused : done.plan.refused) {
     out += fmt::format("%{} for {}: {}\n", graph.name(refused.tensor), graph.name(refused.consumer),

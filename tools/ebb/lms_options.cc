@@ -112,6 +112,11 @@ void add_lms_options(CLI::App& command, LmsOptions& options) {
                 "Encode on the host: saves its memory, and not the link")
       ->needs(codec)
       ->group(kMore);
+  add_number(command, "--sync", options.sync,
+             "For executors that run ahead, as TensorFlow's: make the operation behind every\n"
+             "N-th next swapped tensor wait until this one is on the host; 2 is a good N, 0 is\n"
+             "off. A run of the forward phase alone then copies to the host as well")
+      ->group(kMore);
   add_size(command, "--min-bytes", options.min_bytes, "Leave smaller tensors alone, as 4MiB");
 }
 

@@ -42,6 +42,8 @@ std::string json_text(const Graph& original, const LmsRewritten& done, double se
                  {"encodes", done.proof.encodes},
                  {"decodes", done.proof.decodes},
                  {"bytes_swapped", done.plan.bytes.count},
+                 {"sync_edges", done.plan.delays.size()},
+                 {"sync_refused", done.plan.delays_refused},
                  {"peak_bytes_before", done.before.bytes.count},
                  {"peak_bytes_after", done.after.bytes.count},
                  {"host_peak_bytes", done.after.host.count},

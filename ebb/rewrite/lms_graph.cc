@@ -65,6 +65,13 @@ std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::strin
   return phases;
 }
 
+bool reads_whole_variable(const Graph& graph, NodeId node) {
+  if (is_of_type(graph.op(node), "ReadVariableOp")) return true;
+  const auto operands = graph.operands(node);
+  return is_of_type(graph.op(node), "Identity") && !operands.empty() &&
+         operands[0].tensor.valid() && graph.type(operands[0].tensor).dtype == DType::kResource;
+}
+
 bool assigns_variable(const Graph& graph, NodeId node) {
   constexpr std::array<std::string_view, 4> kAssignments = {"ebb::assign", "aten::copy_", "Assign",
                                                             "AssignVariableOp"};

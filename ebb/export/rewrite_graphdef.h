@@ -13,10 +13,10 @@
 namespace ebb {
 
 struct GraphDefRewritten {
-  std::string graphdef;  // empty when nothing was changed
+  std::string graphdef;               // empty when nothing was changed
   bool was_rewritten_before = false;  // the graph has nodes of ours: it is left alone
-  std::string summary;   // for people, some lines
-  std::string report;    // one JSON object, as `ebb rewrite --json` prints
+  std::string summary;                // for people, some lines
+  std::string report;                 // one JSON object, as `ebb rewrite --json` prints
 };
 
 // Nothing to swap is no error: the answer is that nothing was changed.

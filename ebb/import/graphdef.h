@@ -2,12 +2,12 @@
 //
 //   Result<Graph> graph = import_graphdef(bytes);
 //
-// Nodes keep their names; an operator `MatMul` is `tf::MatMul`. Placeholders and arguments are inputs,
-// variables and arguments that are handles are params, constants consts. References (`VariableV2`)
-// and resources are handles; what works on them has an effect. Operators that hand on the bytes they
-// get (`Identity`, `Reshape`, ...) make views. Loops are frames, the sides of conditionals branches;
-// a loop's back edge is an attribute (docs/decisions, 12). Lines stand in the file's order where
-// that runs, otherwise in the nearest one that does.
+// Nodes keep their names; an operator `MatMul` is `tf::MatMul`. Placeholders and arguments are
+// inputs, variables and arguments that are handles are params, constants consts. References
+// (`VariableV2`) and resources are handles; what works on them has an effect. Operators that hand
+// on the bytes they get (`Identity`, `Reshape`, ...) make views. Loops are frames, the sides of
+// conditionals branches; a loop's back edge is an attribute (docs/decisions, 12). Lines stand in
+// the file's order where that runs, otherwise in the nearest one that does.
 //
 // What the graph has no words for is kept in attributes `tf.*`, so that export_graphdef
 // (ebb/export/graphdef.h) gives back the same bytes, also by way of the text form.

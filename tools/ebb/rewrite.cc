@@ -2,7 +2,6 @@
 #include <memory>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "commands.h"
 #include "ebb/base/file.h"
@@ -17,8 +16,6 @@
 namespace ebb::tool {
 namespace {
 
-using Json = nlohmann::ordered_json;
-
 struct RewriteOptions {
   RewrittenOutput output;
   std::string input;
@@ -26,32 +23,6 @@ struct RewriteOptions {
   LmsOptions lms;
   bool json = false;
 };
-
-std::string json_text(const Graph& original, const LmsRewritten& done, double seconds) {
-  Json refused = Json::array();
-  for (const LmsRefused& each : done.plan.refused) {
-    refused.push_back(Json{{"tensor", original.name(each.tensor)},
-                           {"consumer", original.name(each.consumer)},
-                           {"reason", reason_of(each)}});
-  }
-  const Json out{{"nodes_before", original.node_count()},
-                 {"nodes_after", done.graph.node_count()},
-                 {"tensors_swapped", done.plan.swaps.size()},
-                 {"swap_outs", done.proof.swap_outs},
-                 {"swap_ins", done.plan.swap_ins},
-                 {"encodes", done.proof.encodes},
-                 {"decodes", done.proof.decodes},
-                 {"bytes_swapped", done.plan.bytes.count},
-                 {"sync_edges", done.plan.delays.size()},
-                 {"sync_refused", done.plan.delays_refused},
-                 {"peak_bytes_before", done.before.bytes.count},
-                 {"peak_bytes_after", done.after.bytes.count},
-                 {"host_peak_bytes", done.after.host.count},
-                 {"backward_operations", done.plan.backward_operations},
-                 {"refused", std::move(refused)},
-                 {"seconds", seconds}};
-  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
-}
 
 Result<int> rewrite(const RewriteOptions& options) {
   if (auto ok = options.output.check(options.json, options.plan); !ok) return fail(ok.error());
@@ -80,7 +51,7 @@ Result<int> rewrite(const RewriteOptions& options) {
   if (auto ok = options.output.write(done->graph); !ok) return fail(ok.error());
   write_to_stderr(lms_summary(*graph, *done));
   if (!options.json) return 0;
-  return write_file("-", json_text(*graph, *done, took.count())).map([] { return 0; });
+  return write_file("-", lms_json(*graph, *done, took.count())).map([] { return 0; });
 }
 
 }  // namespace

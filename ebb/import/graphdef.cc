@@ -1,0 +1,373 @@
+#include "ebb/import/graphdef.h"
+
+#include <algorithm>
+#include <array>
+#include <unordered_map>
+
+#include <fmt/format.h>
+#include <protozero/exception.hpp>
+
+#include "ebb/base/utf8.h"
+#include "ebb/graph/ebb_ops.h"
+#include "ebb/graph/edit.h"
+#include "ebb/graph/verify.h"
+#include "ebb/import/graphdef_attributes.h"
+#include "ebb/import/graphdef_node.h"
+#include "ebb/import/graphdef_notes.h"
+#include "ebb/import/graphdef_results.h"
+#include "ebb/import/graphdef_scopes.h"
+#include "ebb/import/graphdef_wiring.h"
+#include "ebb/import/tensorflow_ops.h"
+
+namespace ebb {
+namespace {
+
+tl::unexpected<Error> refuse(std::string_view code, std::string message) {
+  return fail(Error{.kind = ErrorKind::kBadInput,
+                    .code = std::string(code),
+                    .message = std::move(message),
+                    .place = {}});
+}
+
+class Importer {
+ public:
+  Importer(const GraphDefView& graphdef, Wiring wiring, const GraphDefOptions& options)
+      : graphdef_(graphdef),
+        wiring_(std::move(wiring)),
+        options_(options),
+        accelerator_(read_device(options.devices.accelerator)),
+        edit_(graph_),
+        nodes_(graphdef.nodes.size()),
+        results_read_(graphdef.nodes.size()) {}
+
+  Result<Graph> run() {
+    auto scopes = find_scopes(graphdef_, wiring_, edit_);
+    if (!scopes) return fail(scopes.error());
+    scopes_ = std::move(*scopes);
+    look_at_wires();
+    for (const std::uint32_t number : wiring_.order) {
+      if (auto ok = add(number); !ok) return fail(ok.error());
+    }
+    mark_clones();
+    keep_what_lies_between();
+    find_outputs();
+    if (const auto found = find_violations(graph_, 1); !found.empty()) {
+      Error error = as_error(found.front());
+      error.kind = ErrorKind::kBadInput;
+      return fail(std::move(error));
+    }
+    return std::move(graph_);
+  }
+
+ private:
+  void look_at_wires() {
+    for (std::uint32_t node = 0; node < graphdef_.nodes.size(); ++node) {
+      std::uint32_t operand = 0;
+      for (const Wire& wire : wiring_.inputs(node)) {
+        if (wire.is_control) continue;
+        results_read_[wire.node] = std::max(results_read_[wire.node], wire.result + 1);
+        if (wire.closes_loop) {
+          feeds_[wire.node].push_back(fmt::format("{}:{}", graphdef_.nodes[node].name, operand));
+        }
+        ++operand;
+      }
+    }
+    for (std::uint32_t line = 0; line < wiring_.order.size(); ++line) {
+      keeps_positions_ = keeps_positions_ || wiring_.order[line] != line;
+    }
+  }
+
+  // What `_ebb` says of a node that could be one of ours.
+  std::string_view mark_of(std::uint32_t number) const {
+    const NodeDefView& def = graphdef_.nodes[number];
+    const auto value = def.attribute(kMark);
+    if (!value) return {};
+    const std::string_view mark = text_of_attr_value(*value).value_or("");
+    const auto inputs = wiring_.inputs(number);
+    const auto data =
+        std::count_if(inputs.begin(), inputs.end(), [](const Wire& w) { return !w.is_control; });
+    if ((mark == "swap_out" || mark == "swap_in") && data == 1) return mark;
+    return mark == "recompute" ? mark : std::string_view();
+  }
+
+  const TensorFlowOp* find_op(std::string_view name) {
+    if (const TensorFlowOp* known = find_tensorflow_op(name)) return known;
+    const auto asked = other_ops_.find(std::string(name));
+    if (asked != other_ops_.end()) return asked->second ? &*asked->second : nullptr;
+    std::optional<TensorFlowOp> op;
+    if (options_.op_def) {
+      if (const auto bytes = options_.op_def(name)) op = read_op_def(*bytes);
+    }
+    const auto& kept = other_ops_.emplace(std::string(name), std::move(op)).first->second;
+    return kept ? &*kept : nullptr;
+  }
+
+  static NodeKind kind_of(const NodeDefView& def, bool has_inputs,
+                          const std::vector<TensorType>& results) {
+    if (has_inputs || results.size() != 1) return NodeKind::kOp;
+    if (def.op == "Const") return NodeKind::kConst;
+    if (def.op == "VarHandleOp" || def.op == "VariableV2" || def.op == "Variable") {
+      return NodeKind::kParam;
+    }
+    if (def.op == "Placeholder" || def.op == "_Arg" || def.op == "PlaceholderV2") {
+      return results[0].dtype == DType::kResource ? NodeKind::kParam : NodeKind::kInput;
+    }
+    return NodeKind::kOp;
+  }
+
+  static std::string_view usual_op(NodeKind kind) {
+    switch (kind) {
+      case NodeKind::kConst:
+        return "Const";
+      case NodeKind::kParam:
+        return "VarHandleOp";
+      default:
+        return "Placeholder";
+    }
+  }
+
+  Status add(std::uint32_t number) {
+    const NodeDefView& def = graphdef_.nodes[number];
+    const std::string_view mark = mark_of(number);
+    const bool is_swap = mark == "swap_out" || mark == "swap_in";
+    const TensorFlowOp* op = find_op(def.op);
+    auto types = find_results(def, op, results_read_[number], accelerator_, options_);
+    if (!types) return fail(types.error());
+    std::vector<Operand> operands;
+    std::vector<NodeId> controls;
+    if (auto ok = find_inputs(number, operands, controls); !ok) return ok;
+    if (op != nullptr) {
+      const auto count = count_operands(def, *op);
+      if (!count) return fail(count.error());
+      if (*count != operands.size()) {
+        return refuse("G09", fmt::format("node '{}' has {} inputs, and {} takes {}",
+                                         printable(def.name), operands.size(), def.op, *count));
+      }
+    }
+    if (is_swap) {
+      // What is copied keeps its type; where it lies is what the two are about.
+      TensorType type = graph_.type(operands[0].tensor);
+      type.residence = mark == "swap_out" ? Residence::kHost : Residence::kDevice;
+      types->assign(1, std::move(type));
+    }
+    const NodeKind kind = is_swap ? NodeKind::kOp : kind_of(def, !def.inputs.empty(), *types);
+    const std::string our_op = mark == "swap_out"  ? std::string(kSwapOut)
+                               : mark == "swap_in" ? std::string(kSwapIn)
+                                                   : fmt::format("{}{}", kOpPrefix, def.op);
+    const NodeId node = edit_.add_node(kind, kind == NodeKind::kOp ? our_op : std::string());
+    nodes_[number] = node;
+    edit_.set_operands(node, operands);
+    edit_.set_controls(node, controls);
+    edit_.set_scope(node, scopes_[number]);
+    if (kind == NodeKind::kOp && !is_swap) edit_.set_effect(node, effect_of(op));
+    add_attributes(node, number, is_swap, kind);
+    set_device(node, def, is_swap);
+    add_results(node, def, *types, operands, is_swap);
+    keep_bytes_if_needed(node, number);
+    return {};
+  }
+
+  Status find_inputs(std::uint32_t number, std::vector<Operand>& operands,
+                     std::vector<NodeId>& controls) const {
+    const NodeDefView& def = graphdef_.nodes[number];
+    for (const Wire& wire : wiring_.inputs(number)) {
+      if (wire.closes_loop) {
+        operands.push_back({});
+        continue;
+      }
+      const NodeId maker = nodes_[wire.node];
+      if (wire.is_control) {
+        if (std::find(controls.begin(), controls.end(), maker) == controls.end()) {
+          controls.push_back(maker);
+        }
+        continue;
+      }
+      const auto results = graph_.results(maker);
+      if (wire.result >= results.size()) {
+        return refuse("G04", fmt::format("node '{}' reads '{}:{}', and '{}' makes {} tensors",
+                                         printable(def.name), graph_.name(maker), wire.result,
+                                         graph_.name(maker), results.size()));
+      }
+      operands.push_back({.tensor = results[wire.result]});
+    }
+    return {};
+  }
+
+  static Effect effect_of(const TensorFlowOp* op) {
+    if (op == nullptr) return Effect::kEffect;
+    if (is_random(*op)) return Effect::kRandom;
+    const bool takes_reference = std::any_of(op->operands.begin(), op->operands.end(),
+                                             [](const auto& arg) { return arg.is_reference; });
+    return op->is_stateful || takes_reference ? Effect::kEffect : Effect::kPure;
+  }
+
+  void add_note(NodeId node, std::string_view key, const Value& value) {
+    edit_.add_attribute(node, edit_.intern(key), false, std::span(&value, 1));
+  }
+  Value text(std::string_view text) { return Text{edit_.intern(text)}; }
+  Value blob(std::string_view bytes) { return Blob{edit_.intern(bytes)}; }
+
+  static bool has_attribute_twice(const NodeDefView& def) {
+    std::vector<std::string_view> keys;
+    for (const auto& [key, value] : def.attributes) keys.push_back(key);
+    std::sort(keys.begin(), keys.end());
+    return std::adjacent_find(keys.begin(), keys.end()) != keys.end();
+  }
+
+  void add_attributes(NodeId node, std::uint32_t number, bool is_swap, NodeKind kind) {
+    const NodeDefView& def = graphdef_.nodes[number];
+    if (is_swap || (kind != NodeKind::kOp && def.op != usual_op(kind))) {
+      add_note(node, kTensorFlowOp, text(def.op));
+    }
+    const bool is_clean = !has_attribute_twice(def);
+    for (const auto& [key, value] : def.attributes) {
+      // Others are in the bytes that are kept.
+      if (is_clean && is_utf8(key) && !key.empty() && !key.starts_with("tf.")) {
+        add_attr_value(edit_, graph_, node, key, value);
+      }
+    }
+    const auto fed = feeds_.find(number);
+    if (fed != feeds_.end()) {
+      std::vector<Value> items;
+      for (const std::string& merge : fed->second) items.push_back(text(merge));
+      edit_.add_attribute(node, edit_.intern(kFeeds), true, items);
+    }
+    if (keeps_positions_) add_note(node, kFilePosition, std::int64_t{number});
+    if (def.is_in_order && !def.rest.empty()) add_note(node, kNodeRest, blob(def.rest));
+  }
+
+  void set_device(NodeId node, const NodeDefView& def, bool is_swap) {
+    if (!is_swap) {
+      if (!def.device.empty() && is_utf8(def.device)) edit_.set_device(node, def.device);
+      return;
+    }
+    add_note(node, kRealDevice, text(is_utf8(def.device) ? def.device : ""));
+    const auto value = def.attribute(kMarkDevice);
+    const std::string_view device = value ? text_of_attr_value(*value).value_or("") : "";
+    if (!device.empty() && is_utf8(device)) edit_.set_device(node, device);
+  }
+
+  // Whether result k is operand k's bytes under another name.
+  bool is_view(NodeId node, const TensorType& result, const Operand& operand) const {
+    if (!operand.tensor.valid() || graph_.effect(node) != Effect::kPure) return false;
+    const TensorType& source = graph_.type(operand.tensor);
+    const auto size = extent(result);
+    const auto source_size = extent(source);
+    const bool same_size = !size || !source_size || *size == *source_size;
+    const bool same_kind = (source.dtype == DType::kResource) == (result.dtype == DType::kResource);
+    return same_size && same_kind && source.residence == result.residence &&
+           graph_.device(node) == graph_.device(graph_.producer(operand.tensor));
+  }
+
+  void add_results(NodeId node, const NodeDefView& def, const std::vector<TensorType>& types,
+                   const std::vector<Operand>& operands, bool is_swap) {
+    if (types.empty()) {
+      edit_.set_label(node, edit_.intern(def.name));
+      return;
+    }
+    const bool hands_on = !is_swap && hands_on_bytes(def.op);
+    for (std::uint32_t i = 0; i < types.size(); ++i) {
+      const SymbolId name = edit_.intern(input_text(def.name, i));
+      const TypeId type = edit_.intern(types[i]);
+      if (hands_on && i < operands.size() && is_view(node, types[i], operands[i])) {
+        const TensorId source = operands[i].tensor;
+        edit_.add_shared_result(node, name, type, source, graph_.offset(source));
+      } else {
+        edit_.add_result(node, name, type);
+      }
+    }
+  }
+
+  // The bytes as they stand, where those that would be written from the graph differ.
+  void keep_bytes_if_needed(NodeId node, std::uint32_t number) {
+    const NodeDefView& def = graphdef_.nodes[number];
+    NodeDefParts parts{.name = def.name,
+                       .op = def.op,
+                       .device = def.device,
+                       .inputs = {},
+                       .attributes = {},
+                       .rest = def.is_in_order ? def.rest : std::string_view()};
+    std::vector<std::uint32_t> controls;
+    for (const Wire& wire : wiring_.inputs(number)) {
+      const std::string_view from = graphdef_.nodes[wire.node].name;
+      if (!wire.is_control) {
+        parts.inputs.push_back(input_text(from, wire.result));
+      } else if (std::find(controls.begin(), controls.end(), wire.node) == controls.end()) {
+        controls.push_back(wire.node);
+        parts.inputs.push_back(fmt::format("^{}", from));
+      }
+    }
+    for (const auto& [key, value] : def.attributes) {
+      if (graph_.find_attribute(node, key) != nullptr) parts.attributes.emplace_back(key, value);
+    }
+    const bool is_text = is_utf8(def.device);
+    if (!is_text || write_node(parts) != def.bytes) add_note(node, kNodeBytes, blob(def.bytes));
+  }
+
+  // Once all nodes are there: an original may stand anywhere.
+  void mark_clones() {
+    for (std::uint32_t number = 0; number < graphdef_.nodes.size(); ++number) {
+      if (mark_of(number) != "recompute") continue;
+      const auto value = graphdef_.nodes[number].attribute(kMarkOf);
+      const std::string_view name = value ? text_of_attr_value(*value).value_or("") : "";
+      const NodeId original = graph_.find_node(name);
+      if (original.valid() && original != nodes_[number]) {
+        edit_.set_clone_of(nodes_[number], original);
+      }
+    }
+  }
+
+  void keep_what_lies_between() {
+    for (const auto& [number, bytes] : graphdef_.between) {
+      if (number < nodes_.size()) {
+        add_note(nodes_[number], kBytesBefore, blob(bytes));
+      } else {
+        const NodeId file = edit_.add_node(NodeKind::kOp, kFileOp);
+        edit_.set_label(file, edit_.intern(kFileNode));
+        add_note(file, kFileRest, blob(bytes));
+      }
+    }
+  }
+
+  // A file does not say what will be asked for: what nobody reads is there to be returned.
+  void find_outputs() {
+    std::vector<TensorId> outputs;
+    for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
+      if (results_read_[number] > 0 || !graph_.is_op(nodes_[number])) continue;
+      for (const TensorId result : graph_.results(nodes_[number])) outputs.push_back(result);
+    }
+    edit_.set_outputs(outputs);
+  }
+
+  const GraphDefView& graphdef_;
+  Wiring wiring_;
+  const GraphDefOptions& options_;
+  DeviceName accelerator_;
+  Graph graph_;
+  GraphEdit edit_;
+  std::vector<NodeId> nodes_;                // by number in the file
+  std::vector<std::uint32_t> results_read_;  // one more than the highest that somebody reads
+  std::vector<ScopeId> scopes_;
+  std::unordered_map<std::uint32_t, std::vector<std::string>> feeds_;  // by NextIteration
+  std::unordered_map<std::string, std::optional<TensorFlowOp>> other_ops_;
+  bool keeps_positions_ = false;
+};
+
+}  // namespace
+
+Result<Graph> import_graphdef(std::string_view bytes, const GraphDefOptions& options) {
+  if (auto ok = check_device_pattern(options.devices.accelerator, "accelerator"); !ok) {
+    return fail(ok.error());
+  }
+  const auto graphdef = read_graphdef(bytes);
+  if (!graphdef) return fail(graphdef.error());
+  auto wiring = wire_up(*graphdef);
+  if (!wiring) return fail(wiring.error());
+  try {
+    return Importer(*graphdef, std::move(*wiring), options).run();
+  } catch (const protozero::exception& error) {
+    return refuse("G01", fmt::format("an attribute is damaged: {}", error.what()));
+  }
+}
+
+}  // namespace ebb

@@ -1,0 +1,342 @@
+#include "ebb/import/graphdef_attributes.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+
+#include "ebb/base/utf8.h"
+#include "ebb/import/tensorflow_types.h"
+
+namespace ebb {
+namespace {
+
+// The fields of AttrValue; those of AttrValue.ListValue have the same numbers.
+constexpr protozero::pbf_tag_type kList = 1;
+constexpr protozero::pbf_tag_type kText = 2;
+constexpr protozero::pbf_tag_type kInt = 3;
+constexpr protozero::pbf_tag_type kFloat = 4;
+constexpr protozero::pbf_tag_type kBool = 5;
+constexpr protozero::pbf_tag_type kType = 6;
+constexpr protozero::pbf_tag_type kShape = 7;
+constexpr protozero::pbf_tag_type kTensor = 8;
+
+std::string_view view_of(protozero::data_view data) { return {data.data(), data.size()}; }
+
+protozero::pbf_reader reader_of(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
+
+std::optional<Value> type_value(std::int32_t number) {
+  const DType dtype = dtype_of_tensorflow(number);
+  return tensorflow_type_of(dtype) == number ? std::optional<Value>(dtype) : std::nullopt;
+}
+
+// One value of a kind that we have; nothing for others.
+std::optional<Value> read_one(GraphEdit& edit, protozero::pbf_reader& reader) {
+  switch (reader.tag()) {
+    case kText: {
+      const std::string_view text = view_of(reader.get_view());
+      if (!is_utf8(text)) return std::nullopt;
+      return Text{edit.intern(text)};
+    }
+    case kInt:
+      return reader.get_int64();
+    case kFloat:
+      return static_cast<double>(reader.get_float());
+    case kBool:
+      return reader.get_bool();
+    case kType:
+      return type_value(reader.get_enum());
+    default:
+      return std::nullopt;
+  }
+}
+
+std::optional<std::vector<Value>> read_list(GraphEdit& edit, std::string_view bytes) {
+  std::vector<Value> items;
+  protozero::pbf_reader reader = reader_of(bytes);
+  const auto add_all = [&](const auto& range) {
+    for (auto each = range.begin(); each != range.end(); ++each) {
+      items.emplace_back(*each);
+    }
+  };
+  while (reader.next()) {
+    if (reader.tag() == kText) {
+      const auto text = read_one(edit, reader);
+      if (!text) return std::nullopt;
+      items.push_back(*text);
+      continue;
+    }
+    if (reader.wire_type() != protozero::pbf_wire_type::length_delimited) return std::nullopt;
+    switch (reader.tag()) {
+      case kInt:
+        add_all(reader.get_packed_int64());
+        break;
+      case kFloat:
+        for (const float each : reader.get_packed_float()) items.emplace_back(double{each});
+        break;
+      case kBool:
+        add_all(reader.get_packed_bool());
+        break;
+      case kType:
+        for (const std::int32_t each : reader.get_packed_enum()) {
+          const auto type = type_value(each);
+          if (!type) return std::nullopt;
+          items.push_back(*type);
+        }
+        break;
+      default:
+        return std::nullopt;
+    }
+  }
+  return items;
+}
+
+// The kind of a value as the number of its field; 0 when there is none for it.
+protozero::pbf_tag_type field_of(const Value& value) {
+  if (std::holds_alternative<Text>(value)) return kText;
+  if (std::holds_alternative<std::int64_t>(value)) return kInt;
+  if (std::holds_alternative<double>(value)) return kFloat;
+  if (std::holds_alternative<bool>(value)) return kBool;
+  if (std::holds_alternative<DType>(value)) return kType;
+  return 0;
+}
+
+int type_number(const Value& value) {
+  return tensorflow_type_of(std::get<DType>(value)).value_or(0);
+}
+
+template <class As, class Field, class Convert>
+void write_packed(protozero::pbf_writer& list, protozero::pbf_tag_type tag,
+                  std::span<const Value> items, Convert convert) {
+  Field field(list, tag);
+  for (const Value& item : items) field.add_element(static_cast<As>(convert(item)));
+}
+
+std::string write_list(const Graph& graph, std::span<const Value> items) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  protozero::pbf_writer list(writer, kList);
+  switch (items.empty() ? 0 : field_of(items.front())) {
+    case kText:
+      for (const Value& item : items) {
+        const std::string_view text = graph.text(std::get<Text>(item).id);
+        list.add_bytes(kText, text.data(), text.size());
+      }
+      break;
+    case kInt:
+      write_packed<std::int64_t, protozero::packed_field_int64>(
+          list, kInt, items, [](const Value& item) { return std::get<std::int64_t>(item); });
+      break;
+    case kFloat:
+      write_packed<float, protozero::packed_field_float>(
+          list, kFloat, items, [](const Value& item) { return std::get<double>(item); });
+      break;
+    case kBool:
+      write_packed<bool, protozero::packed_field_bool>(
+          list, kBool, items, [](const Value& item) { return std::get<bool>(item); });
+      break;
+    case kType:
+      write_packed<std::int32_t, protozero::packed_field_enum>(list, kType, items, type_number);
+      break;
+    default:
+      break;
+  }
+  return out;
+}
+
+std::string write_value(const Graph& graph, const Value& value) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  switch (field_of(value)) {
+    case kText:
+      return text_attr_value(graph.text(std::get<Text>(value).id));
+    case kInt:
+      writer.add_int64(kInt, std::get<std::int64_t>(value));
+      break;
+    case kFloat:
+      writer.add_float(kFloat, static_cast<float>(std::get<double>(value)));
+      break;
+    case kBool:
+      return bool_attr_value(std::get<bool>(value));
+    case kType:
+      return type_attr_value(type_number(value));
+    default:
+      if (const auto* blob = std::get_if<Blob>(&value)) out = graph.text(blob->id);
+  }
+  return out;
+}
+
+// The text form has one spelling for all that are not numbers.
+bool has_nan(std::span<const Value> items) {
+  return std::any_of(items.begin(), items.end(), [](const Value& item) {
+    const auto* number = std::get_if<double>(&item);
+    return number != nullptr && std::isnan(*number);
+  });
+}
+
+bool are_of_one_kind(std::span<const Value> items) {
+  for (const Value& item : items) {
+    if (field_of(item) == 0 || field_of(item) != field_of(items.front())) return false;
+  }
+  return !items.empty() && !has_nan(items);
+}
+
+// The one field of a message that has just one, of this number.
+std::optional<std::string_view> only_field(std::string_view bytes, protozero::pbf_tag_type tag) {
+  protozero::pbf_reader reader = reader_of(bytes);
+  while (reader.next()) {
+    if (reader.tag() == tag && reader.wire_type() == protozero::pbf_wire_type::length_delimited) {
+      return view_of(reader.get_view());
+    }
+    reader.skip();
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+void add_attr_value(GraphEdit& edit, const Graph& graph, NodeId node, std::string_view key,
+                    std::string_view attr_value) {
+  const SymbolId symbol = edit.intern(key);
+  protozero::pbf_reader reader = reader_of(attr_value);
+  if (reader.next()) {
+    if (reader.tag() == kList) {
+      const auto items = read_list(edit, view_of(reader.get_view()));
+      if (items && are_of_one_kind(*items) && write_list(graph, *items) == attr_value) {
+        edit.add_attribute(node, symbol, true, *items);
+        return;
+      }
+    } else if (const auto value = read_one(edit, reader)) {
+      const std::span<const Value> item(&*value, 1);
+      if (!has_nan(item) && write_value(graph, *value) == attr_value) {
+        edit.add_attribute(node, symbol, false, item);
+        return;
+      }
+    }
+  }
+  const Value opaque = Blob{edit.intern(attr_value)};
+  edit.add_attribute(node, symbol, false, std::span(&opaque, 1));
+}
+
+std::string attr_value_of(const Graph& graph, const Attribute& attribute) {
+  const auto items = graph.items(attribute);
+  return attribute.is_list ? write_list(graph, items) : write_value(graph, items.front());
+}
+
+std::string text_attr_value(std::string_view text) {
+  std::string out;
+  protozero::pbf_writer(out).add_bytes(kText, text.data(), text.size());
+  return out;
+}
+
+std::string bool_attr_value(bool value) {
+  std::string out;
+  protozero::pbf_writer(out).add_bool(kBool, value);
+  return out;
+}
+
+std::string type_attr_value(int tensorflow_type) {
+  std::string out;
+  protozero::pbf_writer(out).add_enum(kType, tensorflow_type);
+  return out;
+}
+
+std::string shapes_attr_value(const TensorType& type) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  protozero::pbf_writer list(writer, kList);
+  protozero::pbf_writer shape(list, kShape);
+  if (!type.ranked) shape.add_bool(3, true);
+  for (const std::int64_t size : type.dims) {
+    protozero::pbf_writer dim(shape, 2);
+    if (size != 0) dim.add_int64(1, size);
+  }
+  return out;
+}
+
+std::optional<std::int64_t> int_of_attr_value(std::string_view attr_value) {
+  protozero::pbf_reader reader = reader_of(attr_value);
+  while (reader.next()) {
+    if (reader.tag() == kInt || reader.tag() == kType) return reader.get_int64();
+    reader.skip();
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string_view> text_of_attr_value(std::string_view attr_value) {
+  return only_field(attr_value, kText);
+}
+
+std::vector<int> types_of_attr_value(std::string_view attr_value) {
+  std::vector<int> types;
+  const auto list = only_field(attr_value, kList);
+  if (!list) return types;
+  protozero::pbf_reader reader = reader_of(*list);
+  while (reader.next()) {
+    if (reader.tag() != kType) {
+      reader.skip();
+    } else if (reader.wire_type() == protozero::pbf_wire_type::length_delimited) {
+      for (const std::int32_t each : reader.get_packed_enum()) types.push_back(each);
+    } else {
+      types.push_back(reader.get_enum());
+    }
+  }
+  return types;
+}
+
+TensorFlowShape read_shape(std::string_view tensor_shape_proto) {
+  std::vector<std::int64_t> dims;
+  protozero::pbf_reader reader = reader_of(tensor_shape_proto);
+  while (reader.next()) {
+    if (reader.tag() == 3) {  // unknown_rank
+      if (reader.get_bool()) return std::nullopt;
+    } else if (reader.tag() == 2) {
+      std::int64_t size = 0;
+      protozero::pbf_reader dim = reader.get_message();
+      while (dim.next()) {
+        if (dim.tag() == 1) {
+          size = dim.get_int64();
+        } else {
+          dim.skip();
+        }
+      }
+      dims.push_back(size < 0 ? -1 : size);
+    } else {
+      reader.skip();
+    }
+  }
+  return dims;
+}
+
+std::optional<TensorFlowShape> shape_of_attr_value(std::string_view attr_value) {
+  const auto shape = only_field(attr_value, kShape);
+  if (!shape) return std::nullopt;
+  return read_shape(*shape);
+}
+
+std::vector<TensorFlowShape> shapes_of_attr_value(std::string_view attr_value) {
+  std::vector<TensorFlowShape> shapes;
+  const auto list = only_field(attr_value, kList);
+  if (!list) return shapes;
+  protozero::pbf_reader reader = reader_of(*list);
+  while (reader.next()) {
+    if (reader.tag() == kShape) {
+      shapes.push_back(read_shape(view_of(reader.get_view())));
+    } else {
+      reader.skip();
+    }
+  }
+  return shapes;
+}
+
+std::optional<TensorFlowShape> shape_of_tensor_attr_value(std::string_view attr_value) {
+  const auto tensor = only_field(attr_value, kTensor);
+  if (!tensor) return std::nullopt;
+  constexpr protozero::pbf_tag_type kTensorShape = 2;
+  const auto shape = only_field(*tensor, kTensorShape);
+  if (!shape) return TensorFlowShape(std::vector<std::int64_t>());
+  return read_shape(*shape);
+}
+
+}  // namespace ebb

@@ -1,0 +1,204 @@
+#include "ebb/import/graphdef_node.h"
+
+#include <charconv>
+
+#include <fmt/format.h>
+#include <protozero/pbf_reader.hpp>
+#include <protozero/pbf_writer.hpp>
+
+namespace ebb {
+namespace {
+
+// The fields of a GraphDef and of a NodeDef.
+constexpr protozero::pbf_tag_type kGraphNode = 1;
+constexpr protozero::pbf_tag_type kName = 1;
+constexpr protozero::pbf_tag_type kOp = 2;
+constexpr protozero::pbf_tag_type kInput = 3;
+constexpr protozero::pbf_tag_type kDevice = 4;
+constexpr protozero::pbf_tag_type kAttribute = 5;
+
+std::string_view view_of(protozero::data_view data) { return {data.data(), data.size()}; }
+
+tl::unexpected<Error> refuse(std::string_view code, std::string message) {
+  return fail(Error{.kind = ErrorKind::kBadInput,
+                    .code = std::string(code),
+                    .message = std::move(message),
+                    .place = {}});
+}
+
+std::pair<std::string_view, std::string_view> read_attribute(std::string_view entry,
+                                                             bool& is_in_order) {
+  std::pair<std::string_view, std::string_view> attribute;
+  protozero::pbf_reader reader(entry.data(), entry.size());
+  protozero::pbf_tag_type last = 0;
+  while (reader.next()) {
+    is_in_order = is_in_order && reader.tag() == last + 1;
+    last = reader.tag();
+    if (last == 1) {
+      attribute.first = view_of(reader.get_view());
+    } else if (last == 2) {
+      attribute.second = view_of(reader.get_view());
+    } else {
+      reader.skip();
+    }
+  }
+  is_in_order = is_in_order && last == 2;
+  return attribute;
+}
+
+NodeDefView read_node(std::string_view bytes) {
+  NodeDefView node;
+  node.bytes = bytes;
+  protozero::pbf_reader reader(bytes.data(), bytes.size());
+  protozero::pbf_tag_type last = 0;
+  while (reader.next()) {
+    const protozero::pbf_tag_type tag = reader.tag();
+    const bool may_repeat = tag == kInput || tag == kAttribute;
+    if (tag < last || (tag == last && !may_repeat) || tag > kAttribute) {
+      // From here on it is not ours, or not as protobuf would write it.
+      node.is_in_order = node.is_in_order && tag > kAttribute;
+    }
+    last = std::max(last, tag);
+    switch (tag) {
+      case kName:
+        node.name = view_of(reader.get_view());
+        break;
+      case kOp:
+        node.op = view_of(reader.get_view());
+        break;
+      case kInput:
+        node.inputs.push_back(view_of(reader.get_view()));
+        break;
+      case kDevice:
+        node.device = view_of(reader.get_view());
+        break;
+      case kAttribute:
+        node.attributes.push_back(read_attribute(view_of(reader.get_view()), node.is_in_order));
+        break;
+      default:
+        reader.skip();
+    }
+    if (tag <= kAttribute) {
+      const std::size_t end = bytes.size() - reader.length();
+      node.rest = bytes.substr(end);
+    }
+  }
+  if (last == 0) node.rest = bytes;
+  return node;
+}
+
+}  // namespace
+
+std::optional<std::string_view> NodeDefView::attribute(std::string_view key) const {
+  for (const auto& [each, value] : attributes) {
+    if (each == key) return value;
+  }
+  return std::nullopt;
+}
+
+Result<GraphDefView> read_graphdef(std::string_view bytes) {
+  if (bytes.size() > 0x7FFFFFFF) {
+    return refuse("G08", "a protobuf has less than 2 GiB, and this has more");
+  }
+  GraphDefView graph;
+  protozero::pbf_reader reader(bytes.data(), bytes.size());
+  try {
+    while (true) {
+      const std::size_t start = bytes.size() - reader.length();
+      if (!reader.next()) break;
+      if (reader.tag_and_type() ==
+          protozero::tag_and_type(kGraphNode, protozero::pbf_wire_type::length_delimited)) {
+        const std::string_view node = view_of(reader.get_view());
+        try {
+          graph.nodes.push_back(read_node(node));
+        } catch (const protozero::exception&) {
+          return refuse("G01", fmt::format("node {} of the graph is no NodeDef, from byte {} on",
+                                           graph.nodes.size(), start));
+        } catch (...) {
+          throw;
+        }
+        continue;
+      }
+      reader.skip();
+      const std::string_view other = bytes.substr(start, bytes.size() - reader.length() - start);
+      if (graph.between.empty() || graph.between.back().first != graph.nodes.size()) {
+        graph.between.emplace_back(graph.nodes.size(), std::string());
+      }
+      graph.between.back().second += other;
+    }
+  } catch (const protozero::exception&) {
+    return refuse("G01", fmt::format("the bytes are no GraphDef, or a part of one: {} of {} could "
+                                     "be read; write the file again, in binary form",
+                                     bytes.size() - reader.length(), bytes.size()));
+  }
+  return graph;
+}
+
+std::optional<InputName> read_input(std::string_view text) {
+  if (text.starts_with('^')) {
+    text.remove_prefix(1);
+    if (text.empty()) return std::nullopt;
+    return InputName{.node = text, .is_control = true};
+  }
+  InputName input{.node = text};
+  if (const std::size_t colon = text.rfind(':'); colon != std::string_view::npos) {
+    input.node = text.substr(0, colon);
+    const std::string_view number = text.substr(colon + 1);
+    const auto [end, error] =
+        std::from_chars(number.data(), number.data() + number.size(), input.result);
+    if (error != std::errc() || end != number.data() + number.size()) return std::nullopt;
+  }
+  if (input.node.empty()) return std::nullopt;
+  return input;
+}
+
+std::string input_text(std::string_view node, std::uint32_t result) {
+  return result == 0 ? std::string(node) : fmt::format("{}:{}", node, result);
+}
+
+std::string write_node(const NodeDefParts& parts) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  const auto add = [&](protozero::pbf_tag_type tag, std::string_view text) {
+    writer.add_bytes(tag, text.data(), text.size());
+  };
+  if (!parts.name.empty()) add(kName, parts.name);
+  if (!parts.op.empty()) add(kOp, parts.op);
+  for (const std::string& input : parts.inputs) add(kInput, input);
+  if (!parts.device.empty()) add(kDevice, parts.device);
+  for (const auto& [key, value] : parts.attributes) {
+    protozero::pbf_writer entry(writer, kAttribute);
+    entry.add_bytes(1, key.data(), key.size());
+    entry.add_bytes(2, value.data(), value.size());
+  }
+  out += parts.rest;
+  return out;
+}
+
+std::string with_inputs(std::string_view node, const std::vector<std::string>& inputs) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  bool are_written = false;
+  const auto write_inputs = [&] {
+    if (are_written) return;
+    are_written = true;
+    for (const std::string& input : inputs) writer.add_string(kInput, input);
+  };
+  protozero::pbf_reader reader(node.data(), node.size());
+  while (true) {
+    const std::size_t start = node.size() - reader.length();
+    if (!reader.next()) break;
+    const protozero::pbf_tag_type tag = reader.tag();
+    reader.skip();
+    if (tag >= kInput) write_inputs();
+    if (tag != kInput) out += node.substr(start, node.size() - reader.length() - start);
+  }
+  write_inputs();
+  return out;
+}
+
+void append_node(std::string& graphdef, std::string_view node) {
+  protozero::pbf_writer(graphdef).add_bytes(kGraphNode, node.data(), node.size());
+}
+
+}  // namespace ebb

@@ -138,7 +138,7 @@ class Exporter {
     Attributes attributes;
     for (const Attribute& attribute : graph_.attributes(node)) {
       const std::string_view key = graph_.text(attribute.key);
-      if (key.starts_with("tf.")) continue;
+      if (is_reserved(key)) continue;
       attributes.emplace_back(key, attr_value_of(graph_, attribute));
     }
     return attributes;
@@ -152,7 +152,7 @@ class Exporter {
     if (!op) return fail(op.error());
     return write_node({.name = graph_.name(node),
                        .op = *op,
-                       .device = note(node, kRealDevice).value_or(graph_.device(node)),
+                       .device = graph_.device(node),
                        .inputs = std::move(*inputs),
                        .attributes = attributes_of(node),
                        .rest = note(node, kNodeRest).value_or("")});
@@ -232,7 +232,6 @@ class Exporter {
     }
   }
 
-  static constexpr std::string_view kDoNotRemove = "_grappler_do_not_remove";
   static constexpr std::string_view kOutputShapes = "_output_shapes";
 
   const Graph& graph_;

@@ -51,7 +51,7 @@ std::vector<std::string_view> inputs_of(std::string_view node) {
 
 bool is_new_node(const Graph& graph, NodeId node) {
   if (graph.clone_of(node).valid()) return true;
-  return is_copy(graph.op(node)) && graph.find_attribute(node, kMark) == nullptr;
+  return is_copy(graph.op(node)) && graph.find_attribute(node, kNodeBytes) == nullptr;
 }
 
 TensorFlowNames::TensorFlowNames(const Graph& graph) : graph_(graph) {

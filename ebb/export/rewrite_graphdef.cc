@@ -3,7 +3,6 @@
 #include <chrono>
 
 #include "ebb/graph/ebb_ops.h"
-#include "ebb/import/graphdef_notes.h"
 #include "ebb/rewrite/lms_rewrite.h"
 
 namespace ebb {
@@ -11,7 +10,7 @@ namespace {
 
 bool has_our_nodes(const Graph& graph) {
   for (const NodeId node : graph.order()) {
-    if (graph.find_attribute(node, kMark) != nullptr) return true;
+    if (is_copy(graph.op(node)) || graph.clone_of(node).valid()) return true;
   }
   return false;
 }

@@ -11,9 +11,14 @@ inline constexpr std::string_view kSnapshot = "ebb::snapshot";  // a copy on the
 inline constexpr std::string_view kEncode = "ebb::encode";      // {codec = "..."}
 inline constexpr std::string_view kDecode = "ebb::decode";      // {codec = "..."}
 
-// The attribute with the line of user code that an operation comes from: a note for messages, and
-// no part of the computation.
+// Attributes that are notes: no part of the computation, and nobody's business when graphs are
+// compared. The line of user code that an operation comes from, and all that begin with `note.`, in
+// which a frontend keeps what it needs to write its own file again.
 inline constexpr std::string_view kUserCode = "ebb.at";
+inline constexpr std::string_view kNotePrefix = "note.";
+constexpr bool is_note(std::string_view key) {
+  return key == kUserCode || key.starts_with(kNotePrefix);
+}
 
 // Whether it is one of these operators: each makes of one tensor the same elsewhere, or in another
 // form.

@@ -161,7 +161,7 @@ class Printer {
     const char* separator = " {";
     const char* end = "";
     for (const Attribute& attribute : graph_.attributes(node)) {
-      if (!options_.user_code && graph_.text(attribute.key) == kUserCode) continue;
+      if (!options_.notes && is_note(graph_.text(attribute.key))) continue;
       out_ += separator;
       append_name(out_, graph_.text(attribute.key));
       out_ += " = ";

@@ -9,7 +9,7 @@
 namespace ebb {
 
 struct PrintOptions {
-  bool user_code = true;  // without it, the notes where operations come from are left out
+  bool notes = true;  // without them, attributes that are no part of the computation are left out
 };
 
 std::string print(const Graph& graph, const PrintOptions& options = {});

@@ -35,8 +35,16 @@ void check_swap_out(const Graph& graph, NodeId node, Findings& findings) {
 }
 
 bool same_attributes(const Graph& graph, NodeId a, NodeId b) {
-  return std::equal(graph.attributes(a).begin(), graph.attributes(a).end(),
-                    graph.attributes(b).begin(), graph.attributes(b).end(),
+  const auto without_notes = [&](NodeId node) {
+    std::vector<Attribute> kept;
+    for (const Attribute& attribute : graph.attributes(node)) {
+      if (!is_note(graph.text(attribute.key))) kept.push_back(attribute);
+    }
+    return kept;
+  };
+  const std::vector<Attribute> of_a = without_notes(a);
+  const std::vector<Attribute> of_b = without_notes(b);
+  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(),
                     [&](const Attribute& x, const Attribute& y) {
                       return x.key == y.key && x.is_list == y.is_list &&
                              std::equal(graph.items(x).begin(), graph.items(x).end(),

@@ -160,10 +160,15 @@ class Importer {
     edit_.set_controls(node, controls);
     edit_.set_scope(node, scopes_[number]);
     if (kind == NodeKind::kOp && !is_swap) edit_.set_effect(node, effect_of(op));
-    add_attributes(node, number, is_swap, kind);
+    if (!is_swap) add_attributes(node, number, mark, kind);
+    if (keeps_positions_) add_note(node, kFilePosition, std::int64_t{number});
     set_device(node, def, is_swap);
     add_results(node, def, *types, operands, is_swap);
-    keep_bytes_if_needed(node, number);
+    if (is_swap) {
+      add_note(node, kNodeBytes, blob(def.bytes));
+    } else if (mark.empty()) {
+      keep_bytes_if_needed(node, number);
+    }
     return {};
   }
 
@@ -214,15 +219,27 @@ class Importer {
     return std::adjacent_find(keys.begin(), keys.end()) != keys.end();
   }
 
-  void add_attributes(NodeId node, std::uint32_t number, bool is_swap, NodeKind kind) {
+  // Clones have the attributes of their originals; what marks them is not among these.
+  bool is_mark(std::string_view key, std::string_view mark, const NodeDefView& def) const {
+    if (mark.empty()) return false;
+    if (key == kMark || key == kMarkOf) return true;
+    if (key != kDoNotRemove) return false;
+    const auto name = def.attribute(kMarkOf);
+    const auto original = wiring_.numbers.find(name ? text_of_attr_value(*name).value_or("") : "");
+    return original != wiring_.numbers.end() &&
+           !graphdef_.nodes[original->second].attribute(kDoNotRemove);
+  }
+
+  void add_attributes(NodeId node, std::uint32_t number, std::string_view mark, NodeKind kind) {
     const NodeDefView& def = graphdef_.nodes[number];
-    if (is_swap || (kind != NodeKind::kOp && def.op != usual_op(kind))) {
+    if (kind != NodeKind::kOp && def.op != usual_op(kind)) {
       add_note(node, kTensorFlowOp, text(def.op));
     }
     const bool is_clean = !has_attribute_twice(def);
     for (const auto& [key, value] : def.attributes) {
       // Others are in the bytes that are kept.
-      if (is_clean && is_utf8(key) && !key.empty() && !key.starts_with("tf.")) {
+      if (is_clean && is_utf8(key) && !key.empty() && !is_reserved(key) &&
+          !is_mark(key, mark, def)) {
         add_attr_value(edit_, graph_, node, key, value);
       }
     }
@@ -232,7 +249,6 @@ class Importer {
       for (const std::string& merge : fed->second) items.push_back(text(merge));
       edit_.add_attribute(node, edit_.intern(kFeeds), true, items);
     }
-    if (keeps_positions_) add_note(node, kFilePosition, std::int64_t{number});
     if (def.is_in_order && !def.rest.empty()) add_note(node, kNodeRest, blob(def.rest));
   }
 
@@ -241,7 +257,6 @@ class Importer {
       if (!def.device.empty() && is_utf8(def.device)) edit_.set_device(node, def.device);
       return;
     }
-    add_note(node, kRealDevice, text(is_utf8(def.device) ? def.device : ""));
     const auto value = def.attribute(kMarkDevice);
     const std::string_view device = value ? text_of_attr_value(*value).value_or("") : "";
     if (!device.empty() && is_utf8(device)) edit_.set_device(node, device);

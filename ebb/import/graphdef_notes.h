@@ -6,20 +6,18 @@
 
 namespace ebb {
 
-// The operator behind a declaration or one of our own nodes, where it is not the usual one.
+// The operator behind a declaration, where it is not the usual one.
 inline constexpr std::string_view kTensorFlowOp = "tf.op";
 // The node's number in the file, where lines stand in another order.
-inline constexpr std::string_view kFilePosition = "tf.at";
+inline constexpr std::string_view kFilePosition = "note.position";
 // The NodeDef as it stood, where protobuf would write it differently.
-inline constexpr std::string_view kNodeBytes = "tf.node";
+inline constexpr std::string_view kNodeBytes = "note.node";
 // Fields of the NodeDef behind its attributes.
 inline constexpr std::string_view kNodeRest = "tf.rest";
 // Fields of the GraphDef that stood before the node.
-inline constexpr std::string_view kBytesBefore = "tf.before";
+inline constexpr std::string_view kBytesBefore = "note.before";
 // On a NextIteration: the "merge:1" that it feeds one round later.
 inline constexpr std::string_view kFeeds = "tf.feeds";
-// The device of one of our own nodes, which stands for another one in the graph.
-inline constexpr std::string_view kRealDevice = "tf.device";
 
 // The node that holds the fields of the GraphDef behind the last node. No node of TensorFlow's can
 // have a name with a blank in it.
@@ -32,6 +30,14 @@ inline constexpr std::string_view kMark = "_ebb";
 inline constexpr std::string_view kMarkOf = "_ebb_of";
 inline constexpr std::string_view kMarkDevice = "_ebb_device";
 
+// What keeps TensorFlow's own passes from removing or merging a node.
+inline constexpr std::string_view kDoNotRemove = "_grappler_do_not_remove";
+
 inline constexpr std::string_view kOpPrefix = "tf::";
+
+// Whether an attribute's name is one that we use in graphs, so that a file's own cannot have it.
+constexpr bool is_reserved(std::string_view key) {
+  return key.starts_with("tf.") || key.starts_with("note.") || key.starts_with("ebb.");
+}
 
 }  // namespace ebb

@@ -148,11 +148,12 @@ Status find_order(const GraphDefView& graph, Wiring& wiring) {
 }  // namespace
 
 Result<Wiring> wire_up(const GraphDefView& graph) {
-  const auto numbers = number_names(graph);
+  auto numbers = number_names(graph);
   if (!numbers) return fail(numbers.error());
   auto wiring = find_wires(graph, *numbers);
   if (!wiring) return fail(wiring.error());
   if (auto ok = find_order(graph, *wiring); !ok) return fail(ok.error());
+  wiring->numbers = std::move(*numbers);
   return wiring;
 }
 

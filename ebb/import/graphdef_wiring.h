@@ -3,6 +3,8 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 #include "ebb/base/result.h"
@@ -24,6 +26,7 @@ struct Wiring {
   // The nodes in an order that runs: the file's own if it does, otherwise the one that stays
   // nearest to it.
   std::vector<std::uint32_t> order;
+  std::unordered_map<std::string_view, std::uint32_t> numbers;  // by name
 
   [[nodiscard]] std::span<const Wire> inputs(std::size_t node) const {
     return std::span(wires).subspan(starts[node], starts[node + 1] - starts[node]);

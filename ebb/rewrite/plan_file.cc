@@ -127,9 +127,7 @@ class HeadReader {
 
 }  // namespace
 
-std::uint64_t fingerprint(const Graph& graph) {
-  return hash_bytes(print(graph, {.user_code = false}));
-}
+std::uint64_t fingerprint(const Graph& graph) { return hash_bytes(print(graph, {.notes = false})); }
 
 PlanFile plan_of(const Graph& original, const Graph& rewritten,
                  std::span<const JournalEntry> journal) {

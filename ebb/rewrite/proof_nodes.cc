@@ -106,13 +106,19 @@ std::string_view NodeProver::what_changed(NodeId node, NodeId now) const {
 bool NodeProver::same_attributes(NodeId node, NodeId now) const {
   const auto before = original_.attributes(node);
   const auto after = rewritten_.attributes(now);
-  return std::equal(
-      before.begin(), before.end(), after.begin(), after.end(),
-      [&](const Attribute& a, const Attribute& b) {
-        const std::string_view key = original_.text(a.key);
-        return a.is_list == b.is_list && key == rewritten_.text(b.key) &&
-               (key == kUserCode || same_values(original_.items(a), rewritten_.items(b)));
-      });
+  const auto is_note_before = [&](const Attribute& a) { return is_note(original_.text(a.key)); };
+  const auto is_note_after = [&](const Attribute& a) { return is_note(rewritten_.text(a.key)); };
+  auto b = std::find_if_not(after.begin(), after.end(), is_note_after);
+  for (const Attribute& a : before) {
+    if (is_note_before(a)) continue;
+    if (b == after.end() || a.is_list != b->is_list ||
+        original_.text(a.key) != rewritten_.text(b->key) ||
+        !same_values(original_.items(a), rewritten_.items(*b))) {
+      return false;
+    }
+    b = std::find_if_not(b + 1, after.end(), is_note_after);
+  }
+  return b == after.end();
 }
 
 bool NodeProver::same_values(std::span<const Value> values, std::span<const Value> now) const {

@@ -41,7 +41,10 @@ std::string_view defect_of_copy(const Graph& graph, NodeId copy) {
   }
   if (graph.root(graph.storage(results[0])) != results[0]) return "makes no copy, but a view";
   if (graph.effect(copy) != Effect::kPure) return "has an effect, which a copy has not";
-  const std::size_t attributes = graph.attributes(copy).size();
+  const auto all = graph.attributes(copy);
+  const auto attributes = std::count_if(all.begin(), all.end(), [&](const Attribute& attribute) {
+    return !is_note(graph.text(attribute.key));
+  });
   if (is_plain_copy(graph.op(copy))) {
     return attributes == 0 ? "" : "has an attribute, which a copy has not";
   }

@@ -13,7 +13,7 @@ def ebb(tmp_path):
     def run(*args, stdin=""):
         return subprocess.run(
             [os.environ["EBB_TOOL"], *map(str, args)],
-            input=stdin, capture_output=True, text=True, cwd=tmp_path, timeout=60, check=False,
+            input=stdin, capture_output=True, text=True, cwd=tmp_path, timeout=600, check=False,
         )
 
     return run

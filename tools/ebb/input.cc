@@ -7,7 +7,9 @@
 #include "progress.h"
 
 namespace ebb::tool {
-namespace {
+std::string shown_name(const std::string& path) {
+  return path == "-" ? "standard input" : printable(path);
+}
 
 Error in_file(Error error, const std::string& path) {
   error.kind = ErrorKind::kBadInput;
@@ -15,12 +17,6 @@ Error in_file(Error error, const std::string& path) {
   error.code.clear();
   error.place = {};
   return error;
-}
-
-}  // namespace
-
-std::string shown_name(const std::string& path) {
-  return path == "-" ? "standard input" : printable(path);
 }
 
 Result<ParsedGraph> read_graph_text(const std::string& path) {

@@ -22,7 +22,7 @@ std::string unknown_field(std::string_view name, std::span<const ProtoMessage* c
   for (const ProtoMessage* message : messages) {
     for (const ProtoField& field : message->fields) nearest.offer(field.name);
   }
-  return fmt::format("{} has no field '{}'{}", owner, name.substr(0, 100), nearest.hint());
+  return fmt::format("no field '{}' in {}{}", name.substr(0, 100), owner, nearest.hint());
 }
 
 // As a cast does, and as protobuf rounds: to the nearest float, beyond the last one to infinity.
@@ -260,7 +260,7 @@ Result<TensorFlowKind> kind_of_text(std::string_view text) {
   const ProtoMessage* const roots[] = {&root_message(TensorFlowKind::kGraphDef),
                                        &root_message(TensorFlowKind::kMetaGraphDef),
                                        &root_message(TensorFlowKind::kSavedModel)};
-  cursor.refuse(unknown_field(name, roots, "neither GraphDef nor MetaGraphDef nor SavedModel"));
+  cursor.refuse(unknown_field(name, roots, "GraphDef, MetaGraphDef and SavedModel"));
   return fail(cursor.error());
 }
 

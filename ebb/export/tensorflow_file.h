@@ -15,7 +15,7 @@ namespace ebb {
 [[nodiscard]] Result<std::string> with_graphdef(const TensorFlowFile& file,
                                                 std::string_view graphdef);
 
-// The whole file as it is, in the binary form or in text, whichever it came in.
+// The whole file in the text format, whichever form it came in.
 [[nodiscard]] Result<std::string> to_text(const TensorFlowFile& file);
 
 }  // namespace ebb

@@ -7,6 +7,7 @@
 #include "progress.h"
 
 namespace ebb::tool {
+
 std::string shown_name(const std::string& path) {
   return path == "-" ? "standard input" : printable(path);
 }

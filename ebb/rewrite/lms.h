@@ -67,7 +67,8 @@ struct LmsOptions {
   // forward phase alone then copies tensors to the host as well.
   std::int64_t sync = 0;
   // What operations of these types make for the backward phase is computed again instead of
-  // swapped.
+  // swapped, in chains where they read each other; swapped where that is not possible
+  // (lms_recompute.h). excl_types and incl_types are about swapping alone.
   std::vector<std::string> recompute_types = {};
 };
 // NOLINTEND(readability-redundant-member-init)
@@ -82,6 +83,7 @@ enum class LmsRefusal : std::uint8_t {
   kOtherScope,      // producer and reader are not in the same loop body or branch
   kAlreadySwapped,  // the graph has a swap-out of it
   kByRule,          // the driver chose it and the swap rule said no
+  kNotRecomputed,   // it was to be computed again, and is not; it may have been swapped instead
 };
 // "no operation stands between its swap-out and the reader".
 std::string_view describe(LmsRefusal refusal);
@@ -90,7 +92,7 @@ struct LmsRefused {
   TensorId tensor;
   NodeId consumer;
   LmsRefusal reason = LmsRefusal::kNoTrigger;
-  std::string rule_says = {};  // for kByRule // NOLINT(readability-redundant-member-init)
+  std::string rule_says = {};  // for the last two // NOLINT(readability-redundant-member-init)
 
   friend bool operator==(const LmsRefused&, const LmsRefused&) = default;
 };
@@ -98,24 +100,29 @@ struct LmsRefused {
 // Why this one was, in words: as describe() says, or as the rule said.
 std::string_view reason_of(const LmsRefused& refused);
 
+// What was chosen, and what not. Ids are those of the graph with the clones.
 struct LmsPlan {
-  std::vector<SwapDecision> swaps;    // in the order of the walk; one swap-out each
-  std::vector<DelayDecision> delays;  // for sync, in line order
+  std::vector<RecomputeDecision> recomputes;  // last first, before all swaps
+  std::vector<SwapDecision> swaps;            // in the order of the walk; one swap-out each
+  std::vector<DelayDecision> delays;          // for sync, in line order, after all swaps
   std::vector<LmsRefused> refused;
   std::size_t swap_ins = 0;
   Bytes bytes;                    // of the tensors swapped, as far as sizes are known
   std::size_t unknown_sizes = 0;  // how many of them are not
   std::size_t not_encoded = 0;    // how many of them go without the codec
-  bool is_lossy = false;          // some are encoded by a codec that does not give every bit back
-  std::size_t backward_operations = 0;
-  std::size_t delays_refused = 0;  // by the rule
+  bool is_lossy = false;          // some are encoded by a codec that loses bits
+  Bytes bytes_recomputed;         // of the tensors computed again, likewise
+  std::size_t unknown_recomputed = 0;
+  std::size_t backward_operations = 0;  // without clones
+  std::size_t delays_refused = 0;       // by the rule
 };
 
 // Asked about each swap that is chosen, in order: what it refuses is left alone.
 using TrySwap = std::function<Status(const SwapDecision&)>;
 
 // Of a graph that the verifier accepts. Errors (kUsage) are about the options: names that the graph
-// does not have, numbers out of range.
+// does not have, numbers out of range. Recomputing and sync, which need a graph that changes
+// meanwhile, are for apply_lms (lms_rewrite.h).
 [[nodiscard]] Result<LmsPlan> choose_swaps(const Graph& graph, const LmsOptions& options,
                                            const TrySwap& try_swap = nullptr);
 

@@ -188,7 +188,8 @@ Status check_lms_options(const Graph& graph, const LmsOptions& options) {
   }
   for (const auto& [option, types] :
        {std::pair<std::string_view, Names>{"excl_types", options.excl_types},
-        {"incl_types", options.incl_types}}) {
+        {"incl_types", options.incl_types},
+        {"recompute_types", options.recompute_types}}) {
     for (const std::string& type : types) {
       if (auto status = check_type(graph, option, type); !status) return status;
     }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <ranges>
 
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/rewrite/lms_names.h"
@@ -34,15 +35,13 @@ bool updates_variable(const Graph& graph, NodeId node) {
          updates_handle(graph, node);
 }
 
-}  // namespace
-
-std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::string> scopes) {
+// By node, whether it is under the scopes.
+std::vector<LmsPhase> find_phases(const Graph& graph, const std::vector<bool>& is_inside) {
   std::vector<LmsPhase> phases(graph.node_count(), LmsPhase::kForward);
   std::vector<bool> is_late(graph.node_count());  // an update under the scopes, or waits for one
   for (const NodeId node : graph.order()) {
     if (!graph.is_op(node)) continue;
-    const std::string_view name = graph.name(node);
-    const bool inside = scopes.empty() ? in_gradient_scope(name) : in_any_scope(name, scopes);
+    const bool inside = is_inside[node.index()];
     bool late = inside && updates_variable(graph, node);
     bool reads_gradient = false;
     for (const Operand& operand : graph.operands(node)) {
@@ -63,6 +62,44 @@ std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::strin
     }
   }
   return phases;
+}
+
+// A clone outside the scopes computes for the backward phase if a backward operation reads it, or
+// if it waits for one. Whether there are such clones; these are inside then.
+bool add_backward_clones(const Graph& graph, const std::vector<LmsPhase>& phases,
+                         std::vector<bool>& is_inside) {
+  bool added = false;
+  std::vector<bool> serves(graph.node_count());  // a backward operation reads what it made
+  for (const NodeId node : graph.order() | std::views::reverse) {
+    const auto controls = graph.controls(node);
+    const bool is_backward_clone =
+        graph.clone_of(node).valid() && !is_inside[node.index()] &&
+        (serves[node.index()] || std::any_of(controls.begin(), controls.end(), [&](NodeId control) {
+           return phases[control.index()] == LmsPhase::kBackward;
+         }));
+    if (is_backward_clone) is_inside[node.index()] = added = true;
+    if (!is_backward_clone && phases[node.index()] != LmsPhase::kBackward) continue;
+    for (const Operand& operand : graph.operands(node)) {
+      if (operand.tensor.valid()) serves[graph.producer(operand.tensor).index()] = true;
+    }
+  }
+  return added;
+}
+
+}  // namespace
+
+std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::string> scopes) {
+  std::vector<bool> is_inside(graph.node_count());
+  bool has_clones = false;
+  for (const NodeId node : graph.order()) {
+    if (!graph.is_op(node)) continue;
+    const std::string_view name = graph.name(node);
+    is_inside[node.index()] = scopes.empty() ? in_gradient_scope(name) : in_any_scope(name, scopes);
+    has_clones = has_clones || graph.clone_of(node).valid();
+  }
+  std::vector<LmsPhase> phases = find_phases(graph, is_inside);
+  if (!has_clones || !add_backward_clones(graph, phases, is_inside)) return phases;
+  return find_phases(graph, is_inside);
 }
 
 bool reads_whole_variable(const Graph& graph, NodeId node) {

@@ -19,7 +19,8 @@ enum class LmsPhase : std::uint8_t {
 // By node. Backward: operations under the scopes (none given: under those that frameworks give to
 // gradients) that neither update a variable nor wait for an operation under the scopes that does.
 // Others that read what backward operations made, as an optimizer outside the scopes, are no
-// forward operations either. O(nodes + edges).
+// forward operations either. Clones that backward operations read, or that wait for one, count as
+// if they were under the scopes. O(nodes + edges).
 std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::string> scopes);
 
 // Whether what it makes is a variable under another name: what a framework reads out of a handle.

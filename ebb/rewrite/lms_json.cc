@@ -8,8 +8,8 @@ std::string lms_json(const Graph& original, const LmsRewritten& done, double sec
   using Json = nlohmann::ordered_json;
   Json refused = Json::array();
   for (const LmsRefused& each : done.plan.refused) {
-    refused.push_back(Json{{"tensor", original.name(each.tensor)},
-                           {"consumer", original.name(each.consumer)},
+    refused.push_back(Json{{"tensor", done.graph.name(each.tensor)},
+                           {"consumer", done.graph.name(each.consumer)},
                            {"reason", reason_of(each)}});
   }
   const Json out{{"nodes_before", original.node_count()},
@@ -20,6 +20,9 @@ std::string lms_json(const Graph& original, const LmsRewritten& done, double sec
                  {"encodes", done.proof.encodes},
                  {"decodes", done.proof.decodes},
                  {"bytes_swapped", done.plan.bytes.count},
+                 {"tensors_recomputed", done.plan.recomputes.size()},
+                 {"bytes_recomputed", done.plan.bytes_recomputed.count},
+                 {"clones", done.proof.clones},
                  {"sync_edges", done.plan.delays.size()},
                  {"sync_refused", done.plan.delays_refused},
                  {"peak_bytes_before", done.before.bytes.count},

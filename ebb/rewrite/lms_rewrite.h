@@ -1,5 +1,5 @@
-// The paper's driver at work: chooses swaps (lms.h), applies them by the swap rule, and proves that
-// the result is the same computation.
+// The paper's driver at work: chooses what is computed again, what is swapped and who waits for it,
+// applies that by the rules, and proves that the result is the same computation.
 //
 //   Result<LmsRewritten> done = rewrite_by_lms(graph, {.lb = 3});
 //   std::cout << print(done->graph) << to_text(graph, *done);
@@ -35,6 +35,12 @@ struct LmsRewritten {
   Peak before;
   Peak after;
 };
+
+// Recomputes, then swaps, then delays for sync: all that the options ask for. The rewriter's graph
+// is a copy of `original`, which the verifier accepts, and nothing was done to it yet; it is left
+// for the caller to settle. Equal graphs and options give equal journals.
+[[nodiscard]] Result<LmsPlan> apply_lms(const Graph& original, Rewriter& rewriter,
+                                        const LmsOptions& options);
 
 // Of a graph that the verifier accepts.
 [[nodiscard]] Result<LmsRewritten> rewrite_by_lms(const Graph& graph, const LmsOptions& options,

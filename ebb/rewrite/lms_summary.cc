@@ -11,7 +11,7 @@ namespace {
 constexpr std::array kRefusals = {
     LmsRefusal::kTooClose,       LmsRefusal::kNoTrigger,   LmsRefusal::kUpdated,
     LmsRefusal::kFixedView,      LmsRefusal::kOtherDevice, LmsRefusal::kOtherScope,
-    LmsRefusal::kAlreadySwapped, LmsRefusal::kByRule,
+    LmsRefusal::kAlreadySwapped, LmsRefusal::kByRule,      LmsRefusal::kNotRecomputed,
 };
 
 std::string counted(std::size_t count, std::string_view what) {
@@ -19,7 +19,8 @@ std::string counted(std::size_t count, std::string_view what) {
 }
 
 std::string swaps_text(const LmsPlan& plan) {
-  if (plan.swaps.empty() && plan.refused.empty() && plan.backward_operations > 0) {
+  if (plan.swaps.empty() && plan.recomputes.empty() && plan.refused.empty() &&
+      plan.backward_operations > 0) {
     return "Nothing is swapped: the backward phase reads no tensor that the options let move.\n";
   }
   if (plan.swaps.empty()) return "Nothing is swapped.\n";
@@ -36,6 +37,18 @@ std::string swaps_text(const LmsPlan& plan) {
   return fmt::format("Swapped: {}, {}{}; {}{}\n{}", counted(plan.swaps.size(), "tensor"),
                      to_human(plan.bytes), unknown, counted(plan.swap_ins, "swap-in"), plain,
                      lossy);
+}
+
+std::string recomputes_text(const LmsRewritten& rewritten) {
+  const LmsPlan& plan = rewritten.plan;
+  if (plan.recomputes.empty()) return {};
+  const std::string unknown =
+      plan.unknown_recomputed == 0
+          ? std::string()
+          : fmt::format(", without {} of unknown size", counted(plan.unknown_recomputed, "tensor"));
+  return fmt::format("Recomputed: {}, {}{}; {}\n", counted(plan.recomputes.size(), "tensor"),
+                     to_human(plan.bytes_recomputed), unknown,
+                     counted(rewritten.proof.clones, "clone"));
 }
 
 std::string sync_text(const LmsPlan& plan) {
@@ -55,7 +68,7 @@ std::string peak_text(const Graph& original, const LmsRewritten& rewritten) {
   };
   if (!rewritten.before.node.valid()) return {};
   std::string out = fmt::format("Peak before: {}", text(original, rewritten.before));
-  if (rewritten.plan.swaps.empty()) return out + "\n";
+  if (rewritten.journal.empty()) return out + "\n";
   out += fmt::format("; after: {}; on the host: {}\n", text(rewritten.graph, rewritten.after),
                      to_human(rewritten.after.host));
   if (rewritten.after.bytes > rewritten.before.bytes) {
@@ -73,10 +86,18 @@ std::string refused_text(const Graph& graph, const LmsPlan& plan) {
     const auto i = static_cast<std::size_t>(refused.reason);
     if (counts[i]++ == 0) firsts[i] = &refused;
   }
-  std::string out = fmt::format("Left alone: {}\n", counted(plan.refused.size(), "edge"));
+  const std::size_t not_recomputed = counts[static_cast<std::size_t>(LmsRefusal::kNotRecomputed)];
+  std::string out =
+      plan.refused.size() == not_recomputed
+          ? std::string()
+          : fmt::format("Left alone: {}\n", counted(plan.refused.size() - not_recomputed, "edge"));
   for (const LmsRefusal refusal : kRefusals) {
     const auto i = static_cast<std::size_t>(refusal);
     if (counts[i] == 0) continue;
+    if (refusal == LmsRefusal::kNotRecomputed) {
+      out += fmt::format("Not recomputed, but swapped where that was possible: {}\n",
+                         counted(not_recomputed, "edge"));
+    }
     out += fmt::format("{:>8}  {}; first: %{} for '{}'\n", counts[i], reason_of(*firsts[i]),
                        spelled(graph.name(firsts[i]->tensor)),
                        spelled(graph.name(firsts[i]->consumer)));
@@ -104,17 +125,19 @@ std::string_view describe(LmsRefusal refusal) {
       return "it is swapped already";
     case LmsRefusal::kByRule:
       return "the swap rule does not apply";
+    case LmsRefusal::kNotRecomputed:
+      return "it cannot be computed again";
   }
   return "";
 }
 
 std::string_view reason_of(const LmsRefused& refused) {
-  return refused.reason == LmsRefusal::kByRule ? refused.rule_says : describe(refused.reason);
+  return refused.rule_says.empty() ? describe(refused.reason) : refused.rule_says;
 }
 
 std::string lms_summary(const Graph& original, const LmsRewritten& rewritten) {
   const LmsPlan& plan = rewritten.plan;
-  std::string out = swaps_text(plan);
+  std::string out = swaps_text(plan) + recomputes_text(rewritten);
   if (plan.backward_operations == 0) {
     out +=
         "Backward phase: none. No operation is under 'gradients', 'gradient_tape' or a scope in\n"
@@ -124,7 +147,7 @@ std::string lms_summary(const Graph& original, const LmsRewritten& rewritten) {
   }
   out += sync_text(plan);
   out += peak_text(original, rewritten);
-  out += refused_text(original, plan);
+  out += refused_text(rewritten.graph, plan);
   return out;
 }
 

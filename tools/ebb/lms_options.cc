@@ -10,9 +10,9 @@ namespace {
 constexpr const char* kPaper = "The paper's parameters";
 constexpr const char* kMore = "And more";
 
-void add_list(CLI::App& command, const char* name, std::vector<std::string>& list,
-              const char* what) {
-  command.add_option(name, list, what)->delimiter(',')->allow_extra_args(false)->group(kPaper);
+void add_list(CLI::App& command, const char* name, std::vector<std::string>& list, const char* what,
+              const char* group = kPaper) {
+  command.add_option(name, list, what)->delimiter(',')->allow_extra_args(false)->group(group);
 }
 
 // A size as people write it, "4MiB".
@@ -112,6 +112,8 @@ void add_lms_options(CLI::App& command, LmsOptions& options) {
                 "Encode on the host: saves its memory, and not the link")
       ->needs(codec)
       ->group(kMore);
+  add_list(command, "--recompute-types", options.recompute_types,
+           "Compute what operators of these types make again, instead of swapping it", kMore);
   add_number(command, "--sync", options.sync,
              "For executors that run ahead, as TensorFlow's: make the operation behind every\n"
              "N-th next swapped tensor wait until this one is on the host; 2 is a good N, 0 is\n"

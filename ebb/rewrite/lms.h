@@ -62,9 +62,9 @@ struct LmsOptions {
   std::string codec = {};  // for tensors that it takes and readers it serves; empty: as they are
   bool codec_on_host = false;  // saves the host's memory alone, not the link
 
-  // For executors that run ahead, as TensorFlow's: the operation that makes the (k+sync)-th swapped
-  // tensor waits until the k-th is on the host; 0: nobody waits (lms_sync.h). Asking for the
-  // forward phase alone then copies tensors to the host as well.
+  // For executors that run ahead, as TensorFlow's: of the forward operations whose results are
+  // swapped, the (k+sync)-th waits until those of the k-th are on the host; 0: nobody waits
+  // (lms_sync.h). Asking for the forward phase alone then copies tensors to the host as well.
   std::int64_t sync = 0;
   // What operations of these types make for the backward phase is computed again instead of
   // swapped, in chains where they read each other; swapped where that is not possible

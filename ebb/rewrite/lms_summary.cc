@@ -54,12 +54,9 @@ std::string recomputes_text(const LmsRewritten& rewritten) {
 std::string sync_text(const LmsPlan& plan) {
   if (plan.delays.empty() && plan.delays_refused == 0) return {};
   const std::string refused =
-      plan.delays_refused == 0 ? std::string() : fmt::format("; {} cannot", plan.delays_refused);
-  return fmt::format("Sync: {} for earlier swap-outs{}\n",
-                     plan.delays.size() == 1
-                         ? "1 operation waits"
-                         : fmt::format("{} operations wait", plan.delays.size()),
-                     refused);
+      plan.delays_refused == 0 ? std::string() : fmt::format("; {} refused", plan.delays_refused);
+  return fmt::format("Sync: {} from swap-outs to later operations{}\n",
+                     counted(plan.delays.size(), "control edge"), refused);
 }
 
 std::string peak_text(const Graph& original, const LmsRewritten& rewritten) {

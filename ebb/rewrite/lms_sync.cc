@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <variant>
 
@@ -11,9 +12,10 @@
 namespace ebb {
 namespace {
 
+// An operation or an input, and the swap-outs of what it makes.
 struct Leaving {
   NodeId producer;
-  NodeId swap_out;
+  std::vector<NodeId> swap_outs;
 };
 
 bool serves_backward_alone(const SwapDecision& swap, const std::vector<LmsPhase>& phases) {
@@ -28,17 +30,20 @@ bool serves_backward_alone(const SwapDecision& swap, const std::vector<LmsPhase>
 std::vector<Leaving> find_leaving(const Rewriter& rewriter, const std::vector<LmsPhase>& phases) {
   const Graph& graph = rewriter.graph();
   std::vector<Leaving> leaving;
+  std::unordered_map<NodeId, std::size_t> place;  // in `leaving`, by producer
   for (const JournalEntry& entry : rewriter.journal()) {
     const auto* swap = std::get_if<SwapDecision>(&entry.decision);
     if (swap == nullptr || !serves_backward_alone(*swap, phases)) continue;
     const NodeId producer = graph.producer(graph.root(graph.storage(swap->tensor)));
     if (phases[producer.index()] != LmsPhase::kForward) continue;
     for (const NodeId node : entry.added) {
-      if (graph.op(node) == kSwapOut) leaving.push_back({producer, node});
+      if (graph.op(node) != kSwapOut) continue;
+      const auto [at, is_new] = place.try_emplace(producer, leaving.size());
+      if (is_new) leaving.push_back({producer, {}});
+      leaving[at->second].swap_outs.push_back(node);
     }
   }
-  // Of one producer in the order in which its results are swapped.
-  std::stable_sort(leaving.begin(), leaving.end(), [&](const Leaving& a, const Leaving& b) {
+  std::sort(leaving.begin(), leaving.end(), [&](const Leaving& a, const Leaving& b) {
     return rewriter.lines().is_before(a.producer, b.producer);
   });
   return leaving;
@@ -49,22 +54,26 @@ std::vector<Leaving> find_leaving(const Rewriter& rewriter, const std::vector<Lm
 LmsSync synchronize(Rewriter& rewriter, const std::vector<LmsPhase>& phases,
                     std::int64_t distance) {
   const Graph& graph = rewriter.graph();
-  std::map<std::pair<std::string, ScopeId>, std::vector<NodeId>>
-      swap_outs;  // so far, of each place
+  const std::vector<Leaving> leaving = find_leaving(rewriter, phases);
+  std::map<std::pair<std::string, ScopeId>, std::vector<std::size_t>> places;  // in `leaving`
   LmsSync sync;
-  for (const auto& [producer, swap_out] : find_leaving(rewriter, phases)) {
-    auto& earlier = swap_outs[{std::string(graph.device(swap_out)), graph.scope(swap_out)}];
+  for (std::size_t i = 0; i < leaving.size(); ++i) {
+    const NodeId swap_out = leaving[i].swap_outs.front();
+    auto& earlier = places[{std::string(graph.device(swap_out)), graph.scope(swap_out)}];
     const auto count = static_cast<std::int64_t>(earlier.size());
     // An input is there from the start and waits for nobody.
-    if (count >= distance && graph.is_op(producer)) {
-      const DelayDecision delay{producer, earlier[static_cast<std::size_t>(count - distance)]};
-      if (rewriter.apply(delay)) {
-        sync.delays.push_back(delay);
-      } else {
-        ++sync.refused;
+    if (count >= distance && graph.is_op(leaving[i].producer)) {
+      const std::size_t first = earlier[static_cast<std::size_t>(count - distance)];
+      for (const NodeId awaited : leaving[first].swap_outs) {
+        const DelayDecision delay{leaving[i].producer, awaited};
+        if (rewriter.apply(delay)) {
+          sync.delays.push_back(delay);
+        } else {
+          ++sync.refused;
+        }
       }
     }
-    earlier.push_back(swap_out);
+    earlier.push_back(i);
   }
   return sync;
 }

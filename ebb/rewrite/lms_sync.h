@@ -2,9 +2,10 @@
 //
 // TensorFlow starts whatever is ready: the forward phase runs on while copies to the host queue up,
 // and all that waits to be copied is still in the device's memory. So operations are made to wait:
-// of the swapped tensors of a device and scope, in the line order of their producers, the producer
-// of the (k+N)-th waits for the swap-out of the k-th. Then at most N swapped tensors are there that
-// the host does not have yet.
+// of the operations of a device and scope whose results are swapped, in line order, the (k+N)-th
+// waits for the swap-outs of the k-th. Then at most N of them have results that the host does not
+// have yet. Operations are counted and not tensors: a batch norm has small results beside its large
+// one, and by counting these the large one would be waited for too late or, by itself, never.
 //
 // Only tensors that forward operations make and backward operations alone are brought back for: the
 // others come back soon, and to wait for them would cost what swapping gains. Cost: O(nodes).

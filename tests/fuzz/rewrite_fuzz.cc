@@ -11,7 +11,7 @@
 #include "ebb/graph/parse.h"
 #include "ebb/graph/print.h"
 #include "ebb/rewrite/codec.h"
-#include "ebb/rewrite/lms.h"
+#include "ebb/rewrite/lms_rewrite.h"
 #include "ebb/rewrite/plan_file.h"
 #include "ebb/rewrite/proof.h"
 #include "ebb/rewrite/rewriter.h"
@@ -95,6 +95,8 @@ LmsOptions choose_options(Choices& choices, const Graph& graph) {
   options.alpha = static_cast<std::int64_t>(choices.below(4));
   options.min_bytes = Bytes{static_cast<std::int64_t>(choices.below(64))};
   options.codec = choices.codec();
+  options.sync = static_cast<std::int64_t>(choices.below(4));
+  if (choices.flip()) options.recompute_types = list(type);
   return options;
 }
 
@@ -132,19 +134,20 @@ Decision choose_decision(Choices& choices, const Graph& graph) {
   return swap;
 }
 
-void rewrite_as_chosen(Rewriter& rewriter, Choices& choices) {
+void rewrite_as_chosen(const Graph& original, Rewriter& rewriter, Choices& choices) {
   const Graph& graph = rewriter.graph();
   if (choices.flip()) {
-    const auto plan = choose_swaps(graph, choose_options(choices, graph));
+    const auto plan = apply_lms(original, rewriter, choose_options(choices, original));
     if (!plan) {
       EBB_CHECK(!plan.error().message.empty(), "an error without words");
       return;
     }
-    for (const SwapDecision& swap : plan->swaps) {
-      const Status done = rewriter.apply(swap);
-      EBB_CHECK(done.has_value() || done.error().code == "R13", "the driver chose '{}': {}",
-                to_text(graph, swap), done.error().message);
+    for (const LmsRefused& refused : plan->refused) {
+      EBB_CHECK(refused.reason != LmsRefusal::kByRule ||
+                    refused.rule_says.find("would add up to more") != std::string::npos,
+                "the driver chose what does not apply: {}", refused.rule_says);
     }
+    EBB_CHECK(plan->delays_refused == 0, "the driver chose delays that do not apply");
   }
   constexpr int kMostDecisions = 24;
   for (int i = 0; i < kMostDecisions && !choices.is_empty(); ++i) {
@@ -168,7 +171,7 @@ void rewrite_and_prove(std::string_view choices_text, std::string_view text) {
   Choices choices(choices_text);
   Graph rewritten = *original;
   Rewriter rewriter(rewritten, {.verify_each = true});
-  rewrite_as_chosen(rewriter, choices);
+  rewrite_as_chosen(*original, rewriter, choices);
   rewriter.settle();
   expect_same_computation(*original, rewritten);
 

@@ -7,6 +7,7 @@
 
 #include "ebb/base/check.h"
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/rewrite/lms_rewrite.h"
 #include "ebb/rewrite/rewriter.h"
 #include "tests/meaning/random_graph.h"
 
@@ -133,6 +134,10 @@ LmsOptions any_options(const Graph& graph, std::mt19937_64& engine) {
   options.n_tensors = below(4) == 0 ? number(4) : -1;
   options.min_bytes = Bytes{below(4) == 0 ? number(64) : 0};
   options.codec = below(3) == 0 ? "bits" : "";
+  options.sync = below(2) == 0 ? number(4) : 0;
+  for (std::size_t types = below(3) == 0 ? 0 : 1 + below(5); types > 0; --types) {
+    options.recompute_types.emplace_back(graph.op(some_op()));
+  }
   if (below(4) == 0) options.excl_types = {std::string(graph.op(some_op()))};
   if (below(6) == 0) options.incl_types = {std::string(graph.op(some_op()))};
   if (below(8) == 0) options.starting_op_names = {std::string(graph.name(some_op()))};
@@ -152,8 +157,9 @@ class Maker {
  public:
   Maker(std::uint64_t seed, AnyRewrite& out) : engine_(seed), out_(out) {
     const int nodes = static_cast<int>(12 + engine_() % 28);
-    out_.original =
-        with_shuffled_lines(random_graph(seed, {.nodes = nodes, .for_rewriting = true}), seed);
+    const int layers = engine_() % 2 == 0 ? static_cast<int>(engine_() % 12) : 0;
+    out_.original = with_shuffled_lines(
+        random_graph(seed, {.nodes = nodes, .for_rewriting = true, .layers = layers}), seed);
   }
 
   void run() {
@@ -193,10 +199,21 @@ class Maker {
 
   void take_from_driver(Rewriter& rewriter) {
     const Graph& graph = out_.original;
-    const auto plan = choose_swaps(graph, any_options(graph, engine_));
+    const auto plan = apply_lms(graph, rewriter, any_options(graph, engine_));
     EBB_CHECK(plan.has_value(), "{}", plan.error().message);
-    for (const LmsRefused& refused : plan->refused) out_.left.push_back(refused.reason);
-    for (const SwapDecision& swap : plan->swaps) apply(rewriter, swap);
+    for (const LmsRefused& refused : plan->refused) {
+      out_.left.push_back(refused.reason);
+      EBB_CHECK(refused.reason != LmsRefusal::kByRule, "the driver chose what does not apply: {}",
+                refused.rule_says);
+    }
+    for (const JournalEntry& entry : rewriter.journal()) {
+      out_.decisions += to_text(rewriter.graph(), entry.decision) + "\n";
+      ++out_.applied[entry.decision.index()];
+    }
+    out_.recomputed_by_driver = plan->recomputes.size();
+    out_.delayed_by_driver = plan->delays.size();
+    EBB_CHECK(plan->delays_refused == 0, "the driver wants {} delays that do not apply",
+              plan->delays_refused);
   }
 
   std::mt19937_64 engine_;

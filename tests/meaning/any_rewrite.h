@@ -21,6 +21,8 @@ struct AnyRewrite {
   std::vector<std::string> refused;  // what the rules said
   std::vector<LmsRefusal> left;      // what the driver said
   bool by_driver = false;            // the first half
+  std::size_t recomputed_by_driver = 0;
+  std::size_t delayed_by_driver = 0;
 };
 
 // The same seed gives the same one on every machine. An InternalError, of rules that break an

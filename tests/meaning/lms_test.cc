@@ -190,17 +190,96 @@ TEST(LmsMeaning, RandomGraphsToo) {
 }
 
 TEST(LmsMeaning, TheSameGraphGivesTheSamePlan) {
-  const auto plan_text = [](const Graph& graph) {
-    std::string out;
-    const LmsPlan plan = choose_swaps(graph, {.whole_graph = true}).value();
-    for (const SwapDecision& swap : plan.swaps) out += to_text(graph, swap) + "\n";
-    return out;
-  };
   const Graph graph = examples::unet().value();
-  const std::string first = plan_text(graph);
-  EXPECT_FALSE(first.empty());
-  EXPECT_EQ(plan_text(graph), first);
-  EXPECT_EQ(plan_text(parse_valid(print(graph)).value()), first);
+  for (const LmsOptions& options :
+       {LmsOptions{.whole_graph = true}, LmsOptions{.sync = 2, .recompute_types = {"relu"}}}) {
+    const auto plan_text = [&](const Graph& each) {
+      const LmsRewritten done = rewrite_by_lms(each, options).value();
+      std::string out;
+      for (const JournalEntry& entry : done.journal) {
+        out += to_text(done.graph, entry.decision) + "\n";
+      }
+      return out;
+    };
+    const std::string first = plan_text(graph);
+    EXPECT_FALSE(first.empty());
+    EXPECT_EQ(plan_text(graph), first);
+    EXPECT_EQ(plan_text(parse_valid(print(graph)).value()), first);
+  }
+}
+
+// Who makes what is swapped, in line order, each with the swap-outs.
+std::vector<std::pair<NodeId, std::vector<NodeId>>> makers_and_swap_outs(const Graph& graph) {
+  std::vector<std::pair<NodeId, std::vector<NodeId>>> found;
+  for (const NodeId node : graph.order()) {
+    if (graph.op(node) != kSwapOut) continue;
+    const NodeId maker = graph.producer(graph.operands(node)[0].tensor);
+    if (found.empty() || found.back().first != maker) found.push_back({maker, {}});
+    found.back().second.push_back(node);
+  }
+  return found;
+}
+
+TEST(LmsMeaning, WithSyncAMakerWaitsForTheSwapOutsOfTheMakerSoManyBefore) {
+  for (const auto& example : {examples::resnet(), examples::unet()}) {
+    const Graph graph = example.value();
+    for (const std::size_t distance : {1U, 2U, 5U}) {
+      const LmsRewritten done =
+          rewrite_by_lms(graph, {.sync = static_cast<std::int64_t>(distance)}).value();
+      const auto leaving = makers_and_swap_outs(done.graph);
+      ASSERT_GT(leaving.size(), distance);
+      std::size_t edges = 0;
+      for (std::size_t k = 0; k + distance < leaving.size(); ++k) {
+        const NodeId maker = leaving[k + distance].first;
+        if (!done.graph.is_op(maker)) continue;
+        const auto controls = done.graph.controls(maker);
+        for (const NodeId swap_out : leaving[k].second) {
+          EXPECT_TRUE(std::ranges::find(controls, swap_out) != controls.end())
+              << done.graph.name(maker) << " after " << done.graph.name(swap_out);
+          ++edges;
+        }
+      }
+      EXPECT_EQ(done.plan.delays.size(), edges);
+      EXPECT_EQ(done.plan.delays_refused, 0U);
+    }
+  }
+}
+
+// By the backward phase, but for what the plan says it left.
+void expect_recomputed_tensors_are_not_read(const LmsRewritten& done) {
+  const std::vector<LmsPhase> phases = find_phases(done.graph, {});
+  const LmsEdges edges(done.graph);
+  std::set<std::pair<TensorId, NodeId>> left;
+  for (const LmsRefused& refused : done.plan.refused) {
+    left.emplace(refused.tensor, refused.consumer);
+  }
+  for (const RecomputeDecision& recompute : done.plan.recomputes) {
+    for (const NodeId reader : edges.readers(done.graph.storage(recompute.tensor))) {
+      EXPECT_TRUE(phases[reader.index()] != LmsPhase::kBackward ||
+                  left.contains({recompute.tensor, reader}))
+          << done.graph.name(recompute.tensor) << " for " << done.graph.name(reader);
+    }
+  }
+}
+
+TEST(LmsMeaning, RecomputedTensorsAreNotReadByTheBackwardPhaseAndClonesBelongToIt) {
+  for (const auto& [example, types] :
+       {std::pair<Result<Graph>, std::vector<std::string>>{examples::resnet(), {"relu"}},
+        {examples::resnet(), {"relu", "add"}},
+        {examples::unet(), {"relu", "add"}},
+        {examples::transformer(), {"add", "mm", "bmm"}}}) {
+    for (const bool fuse : {false, true}) {
+      const LmsRewritten done =
+          rewrite_by_lms(example.value(), {.fuse_swapins = fuse, .recompute_types = types}).value();
+      EXPECT_GT(done.plan.recomputes.size(), 3U);
+      expect_recomputed_tensors_are_not_read(done);
+      const std::vector<LmsPhase> phases = find_phases(done.graph, {});
+      for (const NodeId node : done.graph.order()) {
+        if (!done.graph.clone_of(node).valid()) continue;
+        EXPECT_EQ(phases[node.index()], LmsPhase::kBackward) << done.graph.name(node);
+      }
+    }
+  }
 }
 
 // What runs when nothing but the tensor is asked for.
@@ -241,7 +320,7 @@ std::size_t added_nodes_in_forward_phase(const Graph& original, const LmsOptions
   return static_cast<std::size_t>(std::count(added.begin(), added.end(), true));
 }
 
-TEST(LmsMeaning, ForwardOnlyFetchesRunNoAddedNodeUnlessBranchesAreSwapped) {
+TEST(LmsMeaning, ForwardOnlyFetchesRunNoAddedNodeUnlessBranchesAreSwappedOrSyncIsOn) {
   const Graph unet = examples::unet({.depth = 2, .size = 32}).value();
   for (const auto& example :
        {examples::mlp(), examples::resnet({.blocks = {1, 2, 1}, .image = 32}),
@@ -252,8 +331,11 @@ TEST(LmsMeaning, ForwardOnlyFetchesRunNoAddedNodeUnlessBranchesAreSwapped) {
         const LmsOptions options{.ctrld_strategy = strategy, .fuse_swapins = fuse};
         EXPECT_EQ(added_nodes_in_forward_phase(graph, options), 0U);
       }
+      // Sync is what makes them run.
+      EXPECT_GT(added_nodes_in_forward_phase(graph, {.ctrld_strategy = strategy, .sync = 1}), 0U);
     }
   }
+  EXPECT_EQ(added_nodes_in_forward_phase(unet, {.recompute_types = {"relu"}}), 0U);
   EXPECT_GT(added_nodes_in_forward_phase(unet, {.swap_branches = true, .branch_threshold = 5}), 0U);
 }
 

@@ -44,7 +44,11 @@ class Generator {
       } else {
         add_something();
       }
+      const bool is_forward = i < options_.nodes / 2;
+      if (is_forward && static_cast<int>(layers_.size()) < options_.layers) add_layer();
+      if (!is_forward) add_gradient();
     }
+    while (gradients_ < layers_.size()) add_gradient();
     std::vector<TensorId> outputs;
     for (std::size_t i = dice_.below(4); i > 0 && !readable_.empty(); --i) {
       outputs.push_back(dice_.pick(readable_));
@@ -252,6 +256,7 @@ class Generator {
     std::vector<BuilderOperand> operands;
     const auto one = [&]() -> BuilderOperand {
       if (readable_.empty() || dice_.one_in(6)) return absent();
+      if (!layers_.empty() && dice_.one_in(4)) return dice_.pick(layers_);
       return dice_.pick(readable_);
     };
     for (std::size_t i = dice_.below(4); i > 0; --i) {
@@ -296,6 +301,36 @@ class Generator {
       readable_.push_back(op.makes(random_name("t"), random_type()));
     }
     if (!scope.valid()) free_nodes_.push_back(graph().producer(readable_.back()));
+  }
+
+  // Layers are not updated: they are not among what may be.
+  void add_layer() {
+    static const std::vector<std::string> kOps = {"my::conv", "my::relu", "my::bias"};
+    TensorId read = layers_.empty()
+                        ? builder_.input(random_name("x"), tensor_type(DType::kF32, {2, 4}))
+                        : layers_.back();
+    if (dice_.one_in(6)) {
+      const auto [type, offset] = random_part(read);
+      read = builder_.op("my::view", {read}).makes_view(random_name("v"), type, read, offset);
+    }
+    std::vector<BuilderOperand> operands = {read};
+    if (dice_.one_in(4)) operands.emplace_back(dice_.pick(readable_));
+    if (!layers_.empty() && dice_.one_in(4)) operands.emplace_back(dice_.pick(layers_));
+    OpBuilder op = builder_.op(dice_.pick(kOps), operands);
+    if (dice_.one_in(12)) op.random();
+    layers_.push_back(op.makes(random_name("y"), tensor_type(DType::kF32, {2, 4})));
+    if (dice_.one_in(6)) {
+      layers_.push_back(op.makes(random_name("y"), tensor_type(DType::kF32, {4})));
+    }
+  }
+
+  void add_gradient() {
+    if (gradients_ == layers_.size()) return;
+    const TensorId layer = layers_[layers_.size() - 1 - gradients_++];
+    std::vector<BuilderOperand> operands = {gradient_.valid() ? gradient_ : layers_.back(), layer};
+    if (dice_.one_in(4)) operands.emplace_back(dice_.pick(layers_));
+    OpBuilder op = builder_.op("my::grad", operands);
+    gradient_ = op.makes(random_name("g"), tensor_type(DType::kF32, {2, 4}));
   }
 
   void add_scalar() {
@@ -443,6 +478,9 @@ class Generator {
   TensorId handle_;
   GraphBuilder builder_;
   std::vector<TensorId> readable_;  // of the versions that are current
+  std::vector<TensorId> layers_;
+  std::size_t gradients_ = 0;  // how many layers have one
+  TensorId gradient_;          // the last
   std::vector<ScalarId> scalars_;
   std::vector<ScopeId> scopes_;     // none, or: a frame, a branch in it, a branch, a branch in that
   std::vector<NodeId> free_nodes_;  // in no scope

@@ -12,6 +12,9 @@ struct RandomGraphOptions {
   // Also what rewriting has to beware of: handles, encoded tensors, views of several operands or
   // inside branches, makers of views and of others at once; and a backward phase, the second half.
   bool for_rewriting = false;
+  // With these, so many operations more that read each other, as a model's layers, and in the
+  // backward phase as many that read them, the last first.
+  int layers = 0;
 };
 
 // How many random graphs a claim is tried on: the number given, or fewer where each takes long

@@ -115,9 +115,9 @@ void add_lms_options(CLI::App& command, LmsOptions& options) {
   add_list(command, "--recompute-types", options.recompute_types,
            "Compute what operators of these types make again, instead of swapping it", kMore);
   add_number(command, "--sync", options.sync,
-             "For executors that run ahead, as TensorFlow's: make the operation behind every\n"
-             "N-th next swapped tensor wait until this one is on the host; 2 is a good N, 0 is\n"
-             "off. A run of the forward phase alone then copies to the host as well")
+             "For executors that run ahead, as TensorFlow's: an operation whose result is swapped\n"
+             "waits until that of the N-th such operation before it is on the host; 0: off. A run\n"
+             "of the forward phase alone then copies tensors to the host as well")
       ->group(kMore);
   add_size(command, "--min-bytes", options.min_bytes, "Leave smaller tensors alone, as 4MiB");
 }

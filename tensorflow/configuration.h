@@ -1,0 +1,37 @@
+// What the plug-in is to do: the paper's parameters under their names, and where tensors go.
+//
+// It comes from Python as a JSON object, or from the environment, EBB_<PARAMETER>=..., lists by
+// commas. Both know the same parameters, from one table.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "ebb/base/result.h"
+#include "ebb/export/graphdef.h"
+#include "ebb/import/graphdef.h"
+#include "ebb/rewrite/lms.h"
+
+namespace ebb::grappler {
+
+struct Configuration {
+  LmsOptions lms;
+  TensorFlowDevices devices;
+  SwapNodes swap_nodes = SwapNodes::kIdentity;
+};
+
+// {"n_tensors": 3, "excl_types": ["Relu"]}. Errors (kUsage) name the parameter, and the nearest one
+// when there is none of that name; whether a graph has the scopes is not known here.
+[[nodiscard]] Result<Configuration> parse_configuration(std::string_view json);
+
+// Every parameter with its value, as one JSON object that parse_configuration reads.
+std::string to_json(const Configuration& configuration);
+
+// Of environ: on with EBB_ENABLE=1 or with any EBB_<PARAMETER>, off with EBB_ENABLE=0; nullopt when
+// nothing is set. An EBB_ name that is no parameter is an error.
+[[nodiscard]] Result<std::optional<Configuration>> configuration_of_environment(
+    const char* const* environment);
+
+}  // namespace ebb::grappler

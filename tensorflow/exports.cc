@@ -1,0 +1,95 @@
+// What the library exports: TF_InitGraph, which TensorFlow calls when it loads it, and a few
+// functions for Python. Nothing thrown leaves this file.
+#include <cstdlib>
+#include <cstring>
+#include <new>
+
+#include "plugin.h"
+
+using ebb::grappler::Plugin;
+
+namespace {
+
+void* create() { return &Plugin::instance(); }
+void destroy(void* /*plugin*/) {}
+
+void optimize(void* plugin, const TF_Buffer* graph, const TF_GrapplerItem* item, TF_Buffer* out,
+              TF_Status* status) {
+  auto& self = *static_cast<Plugin*>(plugin);
+  const std::optional<std::string> rewritten = self.optimize(graph, item);
+  void* copy = rewritten ? std::malloc(rewritten->size()) : nullptr;
+  if (copy == nullptr) {
+    self.set_status(status, TF_ABORTED, "nothing was done");
+    return;
+  }
+  std::memcpy(copy, rewritten->data(), rewritten->size());
+  out->data = copy;
+  out->length = rewritten->size();
+  out->data_deallocator = [](void* data, std::size_t) { std::free(data); };
+  self.set_status(status, TF_OK, "");
+}
+
+// For the caller to release with ebb_grappler_free; null when there is no memory.
+char* copy_of(std::string_view text) {
+  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy == nullptr) return nullptr;
+  std::memcpy(copy, text.data(), text.size());
+  copy[text.size()] = '\0';
+  return copy;
+}
+
+template <class Function>
+char* text_or_problem(Function&& function) noexcept {
+  try {
+    return copy_of(function());
+  } catch (const std::exception& problem) {
+    return copy_of(problem.what());
+  }
+}
+
+}  // namespace
+
+extern "C" {
+
+void TF_InitGraph(TP_OptimizerRegistrationParams* params, TF_Status* status);
+int ebb_grappler_is_loaded();
+char* ebb_grappler_configure(const char* json);
+void ebb_grappler_disable();
+char* ebb_grappler_report();
+void ebb_grappler_forget_reports();
+void ebb_grappler_free(char* text);
+
+void TF_InitGraph(TP_OptimizerRegistrationParams* params, TF_Status* /*status*/) {
+  // The sizes stay as TensorFlow set them: it reads no more of the structs than its version has.
+  params->device_type = "EBB_OUT_OF_MEMORY";
+  try {
+    params->device_type = Plugin::instance().load(__builtin_return_address(0));
+  } catch (...) {  // registered for devices that nobody has
+  }
+  params->optimizer->create_func = create;
+  params->optimizer->optimize_func = optimize;
+  params->optimizer->destroy_func = destroy;
+}
+
+// Whether TensorFlow has called TF_InitGraph.
+int ebb_grappler_is_loaded() { return Plugin::instance().is_loaded() ? 1 : 0; }
+
+// Turns the plug-in on with these parameters. Returns the error, or an empty text.
+char* ebb_grappler_configure(const char* json) {
+  return text_or_problem([&]() -> std::string {
+    const ebb::Status status = Plugin::instance().configure(json);
+    return status ? "" : status.error().message;
+  });
+}
+
+void ebb_grappler_disable() { Plugin::instance().disable(); }
+
+char* ebb_grappler_report() {
+  return text_or_problem([] { return Plugin::instance().report(); });
+}
+
+void ebb_grappler_forget_reports() { Plugin::instance().forget_reports(); }
+
+void ebb_grappler_free(char* text) { std::free(text); }
+
+}  // extern "C"

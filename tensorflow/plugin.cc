@@ -1,0 +1,199 @@
+#include "plugin.h"
+
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <exception>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "ebb/base/check.h"
+#include "ebb/export/rewrite_graphdef.h"
+#include "inference.h"
+
+namespace ebb::grappler {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+std::string_view bytes_of(const TF_Buffer* buffer) {
+  return {static_cast<const char*>(buffer->data), buffer->length};
+}
+
+// Whether the driver has candidates in a graph that no backward phase follows.
+bool works_without_backward(const LmsOptions& lms) { return lms.swap_branches || lms.whole_graph; }
+
+}  // namespace
+
+Plugin& Plugin::instance() {
+  static Plugin* const plugin = new Plugin;
+  return *plugin;
+}
+
+const char* Plugin::load(const void* address_in_tensorflow) {
+  int count = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    count = ++loads_;
+  }
+  if (count == 1) {
+    Result<TensorFlowApi> api = find_tensorflow(address_in_tensorflow);
+    auto from_environment = configuration_of_environment(environ);
+    if (!from_environment) say_once(from_environment.error().message + "; Ebb stays off");
+    if (api) {
+      api_ = *api;
+      const std::lock_guard lock(mutex_);
+      if (from_environment && *from_environment) {
+        configuration_ = std::make_shared<const Configuration>(std::move(**from_environment));
+      }
+      return "CPU";
+    }
+    say_once(api.error().message + "; Ebb stays off");
+  }
+  // TensorFlow keeps the pointer; there are few of them.
+  return (new std::string(fmt::format("EBB_LOAD_{}", count)))->c_str();
+}
+
+bool Plugin::is_loaded() const {
+  const std::lock_guard lock(mutex_);
+  return loads_ > 0;
+}
+
+Status Plugin::configure(std::string_view json) {
+  Result<Configuration> parsed = parse_configuration(json);
+  if (!parsed) return fail(parsed.error());
+  if (!api_) return fail(ErrorKind::kUsage, "TensorFlow has not loaded Ebb's plug-in");
+  const std::lock_guard lock(mutex_);
+  configuration_ = std::make_shared<const Configuration>(std::move(*parsed));
+  return {};
+}
+
+void Plugin::disable() {
+  const std::lock_guard lock(mutex_);
+  configuration_ = nullptr;
+}
+
+void Plugin::forget_reports() {
+  const std::lock_guard lock(mutex_);
+  reports_.clear();
+  said_.clear();
+  calls_ = 0;
+  calls_without_backward_ = 0;
+}
+
+std::string Plugin::report() const {
+  const std::lock_guard lock(mutex_);
+  Json out = Json::object();
+  out["configuration"] = configuration_ ? Json::parse(to_json(*configuration_)) : Json();
+  out["calls"] = calls_;
+  out["calls_without_backward"] = calls_without_backward_;
+  out["graphs"] = Json::array();
+  for (const GraphReport& kept : reports_) {
+    Json graph = Json::object();
+    graph["nodes"] = kept.nodes;
+    graph["seconds"] = kept.seconds;
+    graph["problem"] = kept.problem.empty() ? Json() : Json(kept.problem);
+    graph["opaque_call"] = kept.opaque_call.empty() ? Json() : Json(kept.opaque_call);
+    Json rewrite = Json::parse(kept.json, nullptr, /*allow_exceptions=*/false);
+    graph["rewrite"] = rewrite.is_object() ? std::move(rewrite) : Json();
+    out["graphs"].push_back(std::move(graph));
+  }
+  return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::optional<std::string> Plugin::optimize(const TF_Buffer* graph,
+                                            const TF_GrapplerItem* item) noexcept {
+  try {
+    std::shared_ptr<const Configuration> configuration;
+    {
+      const std::lock_guard lock(mutex_);
+      ++calls_;
+      configuration = configuration_;
+    }
+    if (configuration == nullptr) return std::nullopt;
+    GraphReport report;
+    const auto start = std::chrono::steady_clock::now();
+    std::optional<std::string> rewritten;
+    try {
+      rewritten = rewrite(*configuration, graph, item, report);
+    } catch (const InternalError& bug) {
+      report.problem = fmt::format("a bug in Ebb, please report it: {}", bug.what());
+    } catch (const std::exception& problem) {
+      report.problem = problem.what();
+    }
+    report.seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    if (!report.problem.empty()) {
+      say_once(fmt::format("a graph of {} operations runs as it was: {}", report.nodes,
+                           report.problem));
+    }
+    if (!report.opaque_call.empty()) {
+      say_once(fmt::format("'{}' is compiled by XLA as a whole, so Ebb cannot see into it; use "
+                           "jit_compile=False for steps that it is to relieve",
+                           printable(report.opaque_call)));
+    }
+    if (!report.problem.empty() || !report.json.empty()) keep(std::move(report));
+    return rewritten;
+  } catch (...) {  // out of memory, while it was said what went wrong
+    return std::nullopt;
+  }
+}
+
+std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
+                                           const TF_Buffer* graph, const TF_GrapplerItem* item,
+                                           GraphReport& report) {
+  const Scan scan = scan_graphdef(bytes_of(graph), configuration);
+  report.nodes = scan.nodes;
+  if (scan.was_rewritten) return std::nullopt;
+  report.opaque_call = scan.opaque_call;
+  if (scan.backward_nodes == 0 && !works_without_backward(configuration.lms)) {
+    const std::lock_guard lock(mutex_);
+    ++calls_without_backward_;
+    return std::nullopt;
+  }
+  if (scan.accelerator_nodes == 0) {
+    report.problem = fmt::format("none of its operations is on the accelerator, '{}'",
+                                 printable(configuration.devices.accelerator));
+    return std::nullopt;
+  }
+  Inference inference(*api_, graph, item);
+  const GraphDefOptions reading{
+      .devices = configuration.devices,
+      .shape_of = [&](std::string_view node,
+                      int output) { return inference.shape_of(node, output); },
+      .op_def = [&](std::string_view op) { return inference.op_def(op); },
+  };
+  const GraphDefExport writing{.devices = configuration.devices,
+                               .swap_nodes = configuration.swap_nodes};
+  Result<GraphDefRewritten> done =
+      rewrite_graphdef(bytes_of(graph), configuration.lms, reading, writing);
+  if (!done) {
+    report.problem = done.error().message;
+    return std::nullopt;
+  }
+  if (done->was_rewritten_before) return std::nullopt;
+  report.json = std::move(done->report);
+  if (done->graphdef.empty()) return std::nullopt;
+  constexpr std::size_t kLargestProtobuf = 0x7fffffff;
+  if (done->graphdef.size() > kLargestProtobuf) {
+    report.problem = "rewritten, it would be larger than a protobuf may be (2 GiB)";
+    return std::nullopt;
+  }
+  return std::move(done->graphdef);
+}
+
+void Plugin::keep(GraphReport report) {
+  const std::lock_guard lock(mutex_);
+  reports_.push_back(std::move(report));
+  if (reports_.size() > kKeptReports) reports_.pop_front();
+}
+
+void Plugin::say_once(const std::string& message) {
+  const std::lock_guard lock(mutex_);
+  if (said_.size() >= kKeptMessages || !said_.insert(message).second) return;
+  fmt::print(stderr, "ebb: {}\n", message);
+}
+
+}  // namespace ebb::grappler

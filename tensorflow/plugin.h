@@ -1,0 +1,76 @@
+// The plug-in itself: what it was told to do, and what it did to each graph that Grappler showed it.
+//
+// Grappler calls from any thread, and twice for a graph: what Ebb has rewritten is left alone the
+// second time. Whatever goes wrong, the answer is "nothing was done": the original graph runs, and
+// the reason is printed once and kept in the report.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "api.h"
+#include "configuration.h"
+#include "scan.h"
+
+namespace ebb::grappler {
+
+class Plugin {
+ public:
+  // The one of this process; it is never destroyed, because threads of TensorFlow may outlive main.
+  static Plugin& instance();
+
+  // Takes TensorFlow's functions and reads the environment. The answer is the type of the devices to
+  // be registered for, a text that stays: one that every machine has; or one that none has, when
+  // functions are missing, and for every further call, because TensorFlow ends the process when a
+  // second optimizer is registered for a type.
+  const char* load(const void* address_in_tensorflow);
+  [[nodiscard]] bool is_loaded() const;
+
+  [[nodiscard]] Status configure(std::string_view json);  // and turns it on
+  void disable();
+  void forget_reports();
+  // One JSON object: configuration (null when off), calls, graphs.
+  [[nodiscard]] std::string report() const;
+
+  void set_status(TF_Status* status, TF_Code code, const char* message) const {
+    api_->TF_SetStatus(status, code, message);
+  }
+  // The rewritten GraphDef; nullopt when nothing was done. Does not throw.
+  std::optional<std::string> optimize(const TF_Buffer* graph, const TF_GrapplerItem* item) noexcept;
+
+ private:
+  // Bounded: a program may trace functions without end.
+  static constexpr std::size_t kKeptReports = 128;
+  static constexpr std::size_t kKeptMessages = 1024;
+
+  struct GraphReport {
+    std::string json;  // of rewrite_graphdef, or {}
+    std::string problem;
+    std::size_t nodes = 0;
+    double seconds = 0;
+    std::string opaque_call;
+  };
+
+  std::optional<std::string> rewrite(const Configuration& configuration, const TF_Buffer* graph,
+                                     const TF_GrapplerItem* item, GraphReport& report);
+  void keep(GraphReport report);
+  void say_once(const std::string& message);
+
+  std::optional<TensorFlowApi> api_;  // set before anything is registered, and then no more
+  mutable std::mutex mutex_;          // guards what follows
+  int loads_ = 0;
+  std::shared_ptr<const Configuration> configuration_;  // null when off
+  std::deque<GraphReport> reports_;
+  std::set<std::string, std::less<>> said_;
+  std::uint64_t calls_ = 0;
+  std::uint64_t calls_without_backward_ = 0;
+};
+
+}  // namespace ebb::grappler

@@ -47,6 +47,8 @@ constexpr std::array kParameters = {
     Parameter{"whole_graph", &LmsOptions::whole_graph},
     Parameter{"alpha", &LmsOptions::alpha},
     Parameter{"min_bytes", &LmsOptions::min_bytes},
+    Parameter{"sync", &LmsOptions::sync},
+    Parameter{"recompute_types", &LmsOptions::recompute_types},
     Parameter{"accelerator", &TensorFlowDevices::accelerator},
     Parameter{"host", &TensorFlowDevices::host},
     Parameter{"swap_nodes", &Configuration::swap_nodes},
@@ -221,6 +223,7 @@ Status check_values(const Configuration& configuration) {
   nameless.incl_scopes.clear();
   nameless.excl_types.clear();
   nameless.incl_types.clear();
+  nameless.recompute_types.clear();
   nameless.starting_op_names.clear();
   nameless.starting_scope.clear();
   return check_lms_options(Graph(), nameless);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <exception>
@@ -20,6 +21,18 @@ using Json = nlohmann::ordered_json;
 
 std::string_view bytes_of(const TF_Buffer* buffer) {
   return {static_cast<const char*>(buffer->data), buffer->length};
+}
+
+// "__inference_step_12" is 'step' of the user's.
+std::string name_of(std::string_view function) {
+  constexpr std::string_view kTraced = "__inference_";
+  if (function.starts_with(kTraced)) function.remove_prefix(kTraced.size());
+  const std::size_t number = function.find_last_not_of("0123456789");
+  if (number != std::string_view::npos && number > 0 && number + 1 < function.size() &&
+      function[number] == '_') {
+    function = function.substr(0, number);
+  }
+  return function.empty() ? "a function" : printable(function);
 }
 
 // Whether the driver has candidates in a graph that no backward phase follows.
@@ -92,11 +105,12 @@ std::string Plugin::report() const {
   out["graphs"] = Json::array();
   for (const GraphReport& kept : reports_) {
     Json graph = Json::object();
-    graph["nodes"] = kept.nodes;
+    graph["name"] = name_of(kept.scan.function);
+    graph["nodes"] = kept.scan.nodes;
     graph["seconds"] = kept.seconds;
+    graph["changed"] = kept.is_changed;
     graph["problem"] = kept.problem.empty() ? Json() : Json(kept.problem);
-    graph["opaque_call"] = kept.opaque_call.empty() ? Json() : Json(kept.opaque_call);
-    Json rewrite = Json::parse(kept.json, nullptr, /*allow_exceptions=*/false);
+    Json rewrite = Json::parse(kept.rewrite, nullptr, /*allow_exceptions=*/false);
     graph["rewrite"] = rewrite.is_object() ? std::move(rewrite) : Json();
     out["graphs"].push_back(std::move(graph));
   }
@@ -125,16 +139,8 @@ std::optional<std::string> Plugin::optimize(const TF_Buffer* graph,
     }
     report.seconds =
         std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-    if (!report.problem.empty()) {
-      say_once(fmt::format("a graph of {} operations runs as it was: {}", report.nodes,
-                           report.problem));
-    }
-    if (!report.opaque_call.empty()) {
-      say_once(fmt::format("'{}' is compiled by XLA as a whole, so Ebb cannot see into it; use "
-                           "jit_compile=False for steps that it is to relieve",
-                           printable(report.opaque_call)));
-    }
-    if (!report.problem.empty() || !report.json.empty()) keep(std::move(report));
+    say_what_was_done(report);
+    if (!report.problem.empty() || !report.rewrite.empty()) keep(std::move(report));
     return rewritten;
   } catch (...) {  // out of memory, while it was said what went wrong
     return std::nullopt;
@@ -144,10 +150,8 @@ std::optional<std::string> Plugin::optimize(const TF_Buffer* graph,
 std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
                                            const TF_Buffer* graph, const TF_GrapplerItem* item,
                                            GraphReport& report) {
-  const Scan scan = scan_graphdef(bytes_of(graph), configuration);
-  report.nodes = scan.nodes;
+  const Scan& scan = report.scan = scan_graphdef(bytes_of(graph), configuration);
   if (scan.was_rewritten) return std::nullopt;
-  report.opaque_call = scan.opaque_call;
   if (scan.backward_nodes == 0 && !works_without_backward(configuration.lms)) {
     const std::lock_guard lock(mutex_);
     ++calls_without_backward_;
@@ -174,18 +178,49 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
     return std::nullopt;
   }
   if (done->was_rewritten_before) return std::nullopt;
-  report.json = std::move(done->report);
+  report.rewrite = std::move(done->report);
   if (done->graphdef.empty()) return std::nullopt;
   constexpr std::size_t kLargestProtobuf = 0x7fffffff;
   if (done->graphdef.size() > kLargestProtobuf) {
     report.problem = "rewritten, it would be larger than a protobuf may be (2 GiB)";
     return std::nullopt;
   }
+  report.is_changed = true;
   return std::move(done->graphdef);
 }
 
+void Plugin::say_what_was_done(const GraphReport& report) {
+  const std::string name = name_of(report.scan.function);
+  if (!report.problem.empty()) {
+    say_once(fmt::format("{} ({} operations) runs as it was: {}", name, report.scan.nodes,
+                         report.problem));
+  }
+  if (!report.scan.opaque_function.empty() && report.scan.backward_nodes == 0) {
+    say_once(fmt::format("{} is compiled by XLA as a whole, so Ebb cannot see into it; if it is a "
+                         "training step, use jit_compile=False",
+                         name_of(report.scan.opaque_function)));
+  }
+  if (!report.is_changed) return;
+  const Json rewrite = Json::parse(report.rewrite, nullptr, /*allow_exceptions=*/false);
+  if (!rewrite.is_object()) return;
+  say_once(fmt::format("{} ({} operations): {} tensors swapped, {}; ebb.tensorflow.last_report() "
+                       "says more",
+                       name, report.scan.nodes, rewrite.value("tensors_swapped", 0),
+                       to_human(Bytes{rewrite.value("bytes_swapped", std::int64_t{0})})));
+}
+
+// Of a graph in which nothing was changed Grappler shows the second version as well: that counts.
 void Plugin::keep(GraphReport report) {
   const std::lock_guard lock(mutex_);
+  const auto is_earlier_version = [&](const GraphReport& kept) {
+    return !kept.is_changed && kept.scan.signature == report.scan.signature &&
+           kept.scan.function == report.scan.function;
+  };
+  const auto earlier = std::find_if(reports_.rbegin(), reports_.rend(), is_earlier_version);
+  if (earlier != reports_.rend()) {
+    *earlier = std::move(report);
+    return;
+  }
   reports_.push_back(std::move(report));
   if (reports_.size() > kKeptReports) reports_.pop_front();
 }

@@ -51,15 +51,16 @@ class Plugin {
   static constexpr std::size_t kKeptMessages = 1024;
 
   struct GraphReport {
-    std::string json;  // of rewrite_graphdef, or {}
-    std::string problem;
-    std::size_t nodes = 0;
+    Scan scan;
+    std::string rewrite;  // the JSON object of rewrite_graphdef; empty when it came to nothing
+    std::string problem;  // why it runs as it was
+    bool is_changed = false;
     double seconds = 0;
-    std::string opaque_call;
   };
 
   std::optional<std::string> rewrite(const Configuration& configuration, const TF_Buffer* graph,
                                      const TF_GrapplerItem* item, GraphReport& report);
+  void say_what_was_done(const GraphReport& report);
   void keep(GraphReport report);
   void say_once(const std::string& message);
 

@@ -1,5 +1,10 @@
 #include "scan.h"
 
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
 #include <protozero/pbf_reader.hpp>
 
 #include "ebb/rewrite/lms_names.h"
@@ -8,20 +13,30 @@ namespace ebb::grappler {
 namespace {
 
 // Field numbers of TensorFlow's graph.proto, node_def.proto and attr_value.proto.
+using Tag = protozero::pbf_tag_type;
 namespace graph_def {
-constexpr protozero::pbf_tag_type kNode = 1;
+constexpr Tag kNode = 1;
 }
 namespace node_def {
-constexpr protozero::pbf_tag_type kName = 1;
-constexpr protozero::pbf_tag_type kDevice = 4;
-constexpr protozero::pbf_tag_type kAttr = 5;
+constexpr Tag kName = 1;
+constexpr Tag kOp = 2;
+constexpr Tag kDevice = 4;
+constexpr Tag kAttr = 5;
+constexpr Tag kDebugInfo = 6;
 }  // namespace node_def
+namespace debug_info {
+constexpr Tag kFunction = 2;
+}
 namespace map_entry {
-constexpr protozero::pbf_tag_type kKey = 1;
-constexpr protozero::pbf_tag_type kValue = 2;
+constexpr Tag kKey = 1;
+constexpr Tag kValue = 2;
 }  // namespace map_entry
 namespace attr_value {
-constexpr protozero::pbf_tag_type kBool = 5;
+constexpr Tag kBool = 5;
+constexpr Tag kFunction = 10;
+}  // namespace attr_value
+namespace name_attr_list {
+constexpr Tag kName = 1;
 }
 
 std::string_view as_text(protozero::data_view view) { return {view.data(), view.size()}; }
@@ -35,76 +50,110 @@ bool is_device(std::string_view device, std::string_view pattern) {
   return device == pattern;
 }
 
-bool is_true(protozero::pbf_reader value) {
-  bool answer = false;
-  while (value.next()) {
-    if (value.tag_and_type() ==
-        protozero::tag_and_type(attr_value::kBool, protozero::pbf_wire_type::varint)) {
-      answer = value.get_bool();
-    } else {
-      value.skip();
-    }
-  }
-  return answer;
+// The text in a field of a message, the first one; empty when there is none.
+std::string_view text_in(protozero::pbf_reader message, Tag field) {
+  return message.next(field) ? as_text(message.get_view()) : std::string_view();
 }
 
-struct AttributeMarks {
+struct NodeMarks {
+  std::string_view name;
+  std::string_view op;
+  std::string_view device;
+  std::string_view inlined_from;
+  std::string_view calls;
   bool ours = false;
   bool compiled_by_xla = false;
 };
 
-AttributeMarks read_attribute(protozero::pbf_reader entry) {
-  std::string_view key;
-  protozero::pbf_reader value;
-  while (entry.next()) {
-    if (entry.tag() == map_entry::kKey) {
-      key = as_text(entry.get_view());
-    } else if (entry.tag() == map_entry::kValue && key == "_XlaMustCompile") {
-      value = entry.get_message();
+void read_attribute(protozero::pbf_reader entry, NodeMarks& marks) {
+  const std::string_view key = text_in(entry, map_entry::kKey);
+  marks.ours |= key == "_ebb";
+  const bool is_compiled = key == "_XlaMustCompile";
+  if ((!is_compiled && key != "f") || !entry.next(map_entry::kValue)) return;
+  protozero::pbf_reader value = entry.get_message();
+  while (value.next()) {
+    if (is_compiled && value.tag() == attr_value::kBool) {
+      marks.compiled_by_xla = value.get_bool();
+    } else if (!is_compiled && value.tag() == attr_value::kFunction) {
+      marks.calls = text_in(value.get_message(), name_attr_list::kName);
     } else {
-      entry.skip();
+      value.skip();
     }
   }
-  return {.ours = key == "_ebb", .compiled_by_xla = key == "_XlaMustCompile" && is_true(value)};
 }
+
+NodeMarks read_node(protozero::pbf_reader node) {
+  NodeMarks marks;
+  while (node.next()) {
+    switch (node.tag()) {
+      case node_def::kName:
+        marks.name = as_text(node.get_view());
+        break;
+      case node_def::kOp:
+        marks.op = as_text(node.get_view());
+        break;
+      case node_def::kDevice:
+        marks.device = as_text(node.get_view());
+        break;
+      case node_def::kAttr:
+        read_attribute(node.get_message(), marks);
+        break;
+      case node_def::kDebugInfo:
+        marks.inlined_from = text_in(node.get_message(), debug_info::kFunction);
+        break;
+      default:
+        node.skip();
+    }
+  }
+  return marks;
+}
+
+class Scanner {
+ public:
+  explicit Scanner(const Configuration& configuration) : configuration_(configuration) {}
+
+  Scan scan(std::string_view graphdef) {
+    protozero::pbf_reader graph(graphdef.data(), graphdef.size());
+    while (graph.next(graph_def::kNode)) count(read_node(graph.get_message()));
+    std::size_t most = 0;
+    for (const auto& [function, backward_nodes] : inlined_) {
+      if (backward_nodes <= most) continue;
+      most = backward_nodes;
+      scan_.function = function;
+    }
+    return std::move(scan_);
+  }
+
+ private:
+  [[nodiscard]] bool is_backward(std::string_view name) const {
+    const std::vector<std::string>& scopes = configuration_.lms.optimizer_scopes;
+    return scopes.empty() ? in_gradient_scope(name) : in_any_scope(name, scopes);
+  }
+
+  void count(const NodeMarks& node) {
+    ++scan_.nodes;
+    scan_.was_rewritten |= node.ours;
+    if (node.compiled_by_xla && scan_.opaque_function.empty()) {
+      scan_.opaque_function = node.calls.empty() ? node.name : node.calls;
+    }
+    if (is_device(node.device, configuration_.devices.accelerator)) ++scan_.accelerator_nodes;
+    if (node.op == "_Arg" || node.op == "_Retval") {
+      scan_.signature += std::hash<std::string_view>()(node.name);
+    }
+    if (!is_backward(node.name)) return;
+    ++scan_.backward_nodes;
+    if (!node.inlined_from.empty()) ++inlined_[node.inlined_from];
+  }
+
+  const Configuration& configuration_;
+  Scan scan_;
+  std::map<std::string_view, std::size_t> inlined_;  // how many backward nodes of each function
+};
 
 }  // namespace
 
 Scan scan_graphdef(std::string_view graphdef, const Configuration& configuration) {
-  const std::vector<std::string>& scopes = configuration.lms.optimizer_scopes;
-  Scan scan;
-  protozero::pbf_reader graph(graphdef.data(), graphdef.size());
-  while (graph.next(graph_def::kNode)) {
-    ++scan.nodes;
-    std::string_view name;
-    bool is_opaque = false;
-    protozero::pbf_reader node = graph.get_message();
-    while (node.next()) {
-      switch (node.tag()) {
-        case node_def::kName:
-          name = as_text(node.get_view());
-          break;
-        case node_def::kDevice:
-          if (is_device(as_text(node.get_view()), configuration.devices.accelerator)) {
-            ++scan.accelerator_nodes;
-          }
-          break;
-        case node_def::kAttr: {
-          const AttributeMarks marks = read_attribute(node.get_message());
-          scan.was_rewritten |= marks.ours;
-          is_opaque |= marks.compiled_by_xla;
-          break;
-        }
-        default:
-          node.skip();
-      }
-    }
-    if (is_opaque && scan.opaque_call.empty()) scan.opaque_call = name;
-    if (scopes.empty() ? in_gradient_scope(name) : in_any_scope(name, scopes)) {
-      ++scan.backward_nodes;
-    }
-  }
-  return scan;
+  return Scanner(configuration).scan(graphdef);
 }
 
 }  // namespace ebb::grappler

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,14 @@ struct Scan {
   std::size_t backward_nodes = 0;     // under the optimizer's scopes, or in gradients'
   std::size_t accelerator_nodes = 0;  // on a device that is to be relieved
   bool was_rewritten = false;         // some node carries our attribute
-  std::string opaque_call;            // a call that XLA compiles as a whole; empty when there is none
+  // Of the function that most of the backward phase was inlined from, as TensorFlow names it
+  // ('__inference_step_12'); empty when the graph does not say, as of a function that the user calls
+  // himself.
+  std::string function;
+  // The same for both times that Grappler shows a graph: its arguments and results by name.
+  std::uint64_t signature = 0;
+  // One that XLA compiles as a whole; empty when there is none. Grappler does not show its body.
+  std::string opaque_function;
 };
 Scan scan_graphdef(std::string_view graphdef, const Configuration& configuration);
 

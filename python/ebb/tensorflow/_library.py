@@ -1,0 +1,89 @@
+"""The plug-in's shared library: TensorFlow loads it once, and we talk to it by JSON texts."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import json
+import pathlib
+import threading
+from typing import Any
+
+from ..error import Error
+
+try:
+    import tensorflow  # noqa: F401: what loads the library
+except ModuleNotFoundError as missing:
+    if missing.name != "tensorflow":
+        raise
+    raise ModuleNotFoundError(
+        "ebb.tensorflow needs TensorFlow: pip install 'ebb-lms[tensorflow]'", name=missing.name
+    ) from missing
+
+from tensorflow.python.client import pywrap_tf_session
+
+PATH = pathlib.Path(__file__).absolute().with_name("libebb_grappler.so")
+_loading = threading.Lock()
+
+
+class Library:
+    """The functions that the library exports."""
+
+    def __init__(self, path: pathlib.Path) -> None:
+        self._functions = ctypes.CDLL(str(path))
+        for name in ("configure", "report"):
+            getattr(self._functions, f"ebb_grappler_{name}").restype = ctypes.c_void_p
+        self._functions.ebb_grappler_configure.argtypes = [ctypes.c_char_p]
+        self._functions.ebb_grappler_free.argtypes = [ctypes.c_void_p]
+        self._functions.ebb_grappler_free.restype = None
+        self._functions.ebb_grappler_disable.restype = None
+        self._functions.ebb_grappler_forget_reports.restype = None
+
+    def _taken(self, text: int | None) -> str:
+        if text is None:
+            raise MemoryError("Ebb's plug-in is out of memory")
+        copy = ctypes.string_at(text).decode("utf-8", "replace")
+        self._functions.ebb_grappler_free(text)
+        return copy
+
+    def is_loaded(self) -> bool:
+        """Whether TensorFlow has it: it must not be given it twice."""
+        return bool(self._functions.ebb_grappler_is_loaded())
+
+    def configure(self, parameters: dict[str, Any]) -> None:
+        """Turns the plug-in on; raises ebb.Error where a parameter is wrong."""
+        text = json.dumps(parameters).encode()
+        if problem := self._taken(self._functions.ebb_grappler_configure(text)):
+            raise Error(problem)
+
+    def disable(self) -> None:
+        self._functions.ebb_grappler_disable()
+
+    def report(self) -> dict[str, Any]:
+        return json.loads(self._taken(self._functions.ebb_grappler_report()))
+
+    def forget_reports(self) -> None:
+        self._functions.ebb_grappler_forget_reports()
+
+
+@functools.cache
+def _opened() -> Library:
+    if not PATH.exists():
+        raise Error(
+            "this ebb-lms was built without TensorFlow: build it again where tensorflow is installed"
+        )
+    try:
+        return Library(PATH)
+    except OSError as problem:
+        raise Error(f"Ebb's plug-in for TensorFlow cannot be opened: {problem}") from problem
+
+
+def loaded() -> Library:
+    """The library, which TensorFlow has loaded then."""
+    library = _opened()
+    with _loading:
+        if not library.is_loaded():
+            # Not load_pluggable_device_library, which calls this and then forgets what the user has
+            # configured of devices so far (visible ones, memory growth).
+            pywrap_tf_session.TF_LoadPluggableDeviceLibrary(str(PATH))
+    return library

@@ -38,10 +38,14 @@ function(ebb_check_every_source_is_built)
   endforeach()
   file(GLOB_RECURSE forgotten CONFIGURE_DEPENDS
     "${PROJECT_SOURCE_DIR}/ebb/*.cc" "${PROJECT_SOURCE_DIR}/tools/*.cc" "${PROJECT_SOURCE_DIR}/examples/*.cc"
-    "${PROJECT_SOURCE_DIR}/bench/*.cc" "${PROJECT_SOURCE_DIR}/python/*.cc" "${PROJECT_SOURCE_DIR}/tests/*.cc")
+    "${PROJECT_SOURCE_DIR}/bench/*.cc" "${PROJECT_SOURCE_DIR}/python/*.cc" "${PROJECT_SOURCE_DIR}/tensorflow/*.cc"
+    "${PROJECT_SOURCE_DIR}/tests/*.cc")
   list(FILTER forgotten EXCLUDE REGEX "/tests/(consumer|fuzz)/")  # built by themselves
   if(NOT EBB_BUILD_TORCH)
     list(FILTER forgotten EXCLUDE REGEX "/(ebb/torch|tests/torch|tools/ebb-run)/|/python/src/torch_")
+  endif()
+  if(NOT EBB_BUILD_TENSORFLOW)
+    list(FILTER forgotten EXCLUDE REGEX "^${PROJECT_SOURCE_DIR}/tensorflow/")
   endif()
   if(NOT EBB_BUILD_PYTHON)
     list(FILTER forgotten EXCLUDE REGEX "/python/")

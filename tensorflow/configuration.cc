@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ebb/base/nearest.h"
+#include "ebb/import/tensorflow_device.h"
 #include "ebb/rewrite/lms_names.h"
 
 namespace ebb::grappler {
@@ -122,9 +123,8 @@ struct Setter {
     return {};
   }
   Status operator()(std::string TensorFlowDevices::* member) const {
-    if (!value.is_string() || !value.get<std::string>().starts_with('/')) {
-      return not_a("a device, as \"/device:GPU:0\"; '*' stands for any number");
-    }
+    if (!value.is_string()) return not_a("a device, as \"/device:GPU:0\"");
+    if (auto status = check_device_pattern(value.get<std::string>(), name); !status) return status;
     configuration.devices.*member = value.get<std::string>();
     return {};
   }

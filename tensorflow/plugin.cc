@@ -13,6 +13,7 @@
 #include "ebb/base/check.h"
 #include "ebb/export/rewrite_graphdef.h"
 #include "inference.h"
+#include "other_copy.h"
 
 namespace ebb::grappler {
 namespace {
@@ -53,6 +54,11 @@ const char* Plugin::load(const void* address_in_tensorflow) {
   }
   if (count == 1) {
     Result<TensorFlowApi> api = find_tensorflow(address_in_tensorflow);
+    if (const std::string other = find_other_copy(); !other.empty()) {
+      api = fail(ErrorKind::kUsage, fmt::format("another copy of Ebb's plug-in is loaded, '{}': use "
+                                                "one of them",
+                                                printable(other)));
+    }
     auto from_environment = configuration_of_environment(environ);
     if (!from_environment) say_once(from_environment.error().message + "; Ebb stays off");
     if (api) {
@@ -63,10 +69,12 @@ const char* Plugin::load(const void* address_in_tensorflow) {
       }
       return "CPU";
     }
-    say_once(api.error().message + "; Ebb stays off");
+    if (from_environment && *from_environment) say_once(api.error().message + "; Ebb stays off");
+    const std::lock_guard lock(mutex_);
+    why_not_ = api.error().message;
   }
-  // TensorFlow keeps the pointer; there are few of them.
-  return (new std::string(fmt::format("EBB_LOAD_{}", count)))->c_str();
+  // TensorFlow keeps the pointer; there are few of them. Another copy of this library has others.
+  return (new std::string(fmt::format("EBB_{}_{}", fmt::ptr(this), count)))->c_str();
 }
 
 bool Plugin::is_loaded() const {
@@ -77,8 +85,8 @@ bool Plugin::is_loaded() const {
 Status Plugin::configure(std::string_view json) {
   Result<Configuration> parsed = parse_configuration(json);
   if (!parsed) return fail(parsed.error());
-  if (!api_) return fail(ErrorKind::kUsage, "TensorFlow has not loaded Ebb's plug-in");
   const std::lock_guard lock(mutex_);
+  if (!api_) return fail(ErrorKind::kUsage, why_not_);
   configuration_ = std::make_shared<const Configuration>(std::move(*parsed));
   return {};
 }
@@ -162,6 +170,8 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
                                  printable(configuration.devices.accelerator));
     return std::nullopt;
   }
+  LmsOptions lms = configuration.lms;
+  if (scan.backward_nodes == 0) lms.sync = 0;  // what runs forward alone has no peak to wait for
   Inference inference(*api_, graph, item);
   const GraphDefOptions reading{
       .devices = configuration.devices,
@@ -172,7 +182,7 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
   const GraphDefExport writing{.devices = configuration.devices,
                                .swap_nodes = configuration.swap_nodes};
   Result<GraphDefRewritten> done =
-      rewrite_graphdef(bytes_of(graph), configuration.lms, reading, writing);
+      rewrite_graphdef(bytes_of(graph), lms, reading, writing);
   if (!done) {
     report.problem = done.error().message;
     return std::nullopt;

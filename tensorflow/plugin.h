@@ -67,6 +67,7 @@ class Plugin {
   std::optional<TensorFlowApi> api_;  // set before anything is registered, and then no more
   mutable std::mutex mutex_;          // guards what follows
   int loads_ = 0;
+  std::string why_not_ = "TensorFlow has not loaded Ebb's plug-in";  // when there is no api_
   std::shared_ptr<const Configuration> configuration_;  // null when off
   std::deque<GraphReport> reports_;
   std::set<std::string, std::less<>> said_;

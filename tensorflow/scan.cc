@@ -7,6 +7,7 @@
 
 #include <protozero/pbf_reader.hpp>
 
+#include "ebb/import/tensorflow_device.h"
 #include "ebb/rewrite/lms_names.h"
 
 namespace ebb::grappler {
@@ -40,15 +41,6 @@ constexpr Tag kName = 1;
 }
 
 std::string_view as_text(protozero::data_view view) { return {view.data(), view.size()}; }
-
-// "/job:localhost/replica:0/task:0/device:GPU:1" is "/device:GPU:*".
-bool is_device(std::string_view device, std::string_view pattern) {
-  const std::size_t at = device.rfind("/device:");
-  if (at == std::string_view::npos) return false;
-  if (pattern.starts_with("/device:")) device.remove_prefix(at);
-  if (pattern.ends_with('*')) return device.starts_with(pattern.substr(0, pattern.size() - 1));
-  return device == pattern;
-}
 
 // The text in a field of a message, the first one; empty when there is none.
 std::string_view text_in(protozero::pbf_reader message, Tag field) {
@@ -110,7 +102,9 @@ NodeMarks read_node(protozero::pbf_reader node) {
 
 class Scanner {
  public:
-  explicit Scanner(const Configuration& configuration) : configuration_(configuration) {}
+  explicit Scanner(const Configuration& configuration)
+      : configuration_(configuration),
+        accelerator_(read_device(configuration.devices.accelerator)) {}
 
   Scan scan(std::string_view graphdef) {
     protozero::pbf_reader graph(graphdef.data(), graphdef.size());
@@ -130,13 +124,20 @@ class Scanner {
     return scopes.empty() ? in_gradient_scope(name) : in_any_scope(name, scopes);
   }
 
+  // Few devices are many nodes'.
+  bool is_on_accelerator(std::string_view device) {
+    const auto [known, is_new] = devices_.try_emplace(device, false);
+    if (is_new) known->second = matches(accelerator_, read_device(device));
+    return known->second;
+  }
+
   void count(const NodeMarks& node) {
     ++scan_.nodes;
     scan_.was_rewritten |= node.ours;
     if (node.compiled_by_xla && scan_.opaque_function.empty()) {
       scan_.opaque_function = node.calls.empty() ? node.name : node.calls;
     }
-    if (is_device(node.device, configuration_.devices.accelerator)) ++scan_.accelerator_nodes;
+    if (is_on_accelerator(node.device)) ++scan_.accelerator_nodes;
     if (node.op == "_Arg" || node.op == "_Retval") {
       scan_.signature += std::hash<std::string_view>()(node.name);
     }
@@ -146,6 +147,8 @@ class Scanner {
   }
 
   const Configuration& configuration_;
+  const DeviceName accelerator_;
+  std::map<std::string_view, bool> devices_;
   Scan scan_;
   std::map<std::string_view, std::size_t> inlined_;  // how many backward nodes of each function
 };

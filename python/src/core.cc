@@ -8,6 +8,7 @@
 #include "ebb/graph/verify.h"
 #include "ebb/report/summary.h"
 #include "errors.h"
+#include "graphdef.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;  // NOLINT(google-build-using-namespace): "text"_a
@@ -70,4 +71,5 @@ void bind(nb::module_& module) {
 NB_MODULE(_core, module) {
   ebb::python::translate_internal_errors();
   ebb::python::bind(module);
+  ebb::python::bind_graphdef(module);
 }

@@ -16,8 +16,11 @@ HOST = "/device:CPU:1"
 PLACES = {"accelerator": ACCELERATOR, "host": HOST}
 
 
-def config() -> tf1.ConfigProto:
-    return tf1.ConfigProto(device_count={"CPU": 2})
+def config(optimized: bool = True) -> tf1.ConfigProto:
+    """Two CPUs; not optimized, TensorFlow runs the graph as it is."""
+    made = tf1.ConfigProto(device_count={"CPU": 2})
+    made.graph_options.rewrite_options.disable_meta_optimizer = not optimized
+    return made
 
 
 def build(make, device: str | None = ACCELERATOR) -> tuple[tf.Graph, Training]:
@@ -44,10 +47,12 @@ def train(graph: tf.Graph, training: Training, steps: int) -> list[bytes]:
         return bits + [np.asarray(value).tobytes() for value in values]
 
 
-def executed(graph: tf.Graph, fetches: object, feeds: dict, steps: int = 1) -> list[tf1.GraphDef]:
+def executed(
+    graph: tf.Graph, fetches: object, feeds: dict, optimized: bool = True
+) -> list[tf1.GraphDef]:
     """The graphs that TensorFlow runs for the fetches, one for each device."""
     metadata = tf1.RunMetadata()
-    with tf1.Session(graph=graph, config=config()) as session:
+    with tf1.Session(graph=graph, config=config(optimized)) as session:
         session.run(graph.get_operation_by_name("init"))
         options = tf1.RunOptions(output_partition_graphs=True)
         session.run(fetches, feeds, options=options, run_metadata=metadata)
@@ -57,6 +62,12 @@ def executed(graph: tf.Graph, fetches: object, feeds: dict, steps: int = 1) -> l
 def role(node) -> str:
     """What Ebb added the node for; empty for others."""
     return node.attr["_ebb"].s.decode() if "_ebb" in node.attr else ""
+
+
+def added_operations(graph: tf.Graph, which: str | None = None) -> list[tf.Operation]:
+    """The operations that Ebb added to a live graph, all or those for one purpose."""
+    found = [(each, role(each.node_def)) for each in graph.get_operations()]
+    return [each for each, its in found if its and which in (None, its)]
 
 
 def added(graphs: Iterable[tf1.GraphDef], which: str | None = None) -> list:

@@ -26,7 +26,7 @@ class Training:
     """What to feed in a step, by the names of placeholders."""
 
 
-def _digits(step: int, size: int = 8) -> dict[str, np.ndarray]:
+def digits(step: int, size: int = 8) -> dict[str, np.ndarray]:
     """As MNIST: images of 784 points in 0..1, and one of ten classes each."""
     random = np.random.default_rng(step)
     classes = random.integers(0, 10, size)
@@ -35,24 +35,24 @@ def _digits(step: int, size: int = 8) -> dict[str, np.ndarray]:
     return {"x:0": images, "labels:0": np.eye(10, dtype=np.float32)[classes]}
 
 
-def _variable(name: str, shape: list[int], use_resource: bool | None = None) -> tf.Variable:
+def variable(name: str, shape: list[int], use_resource: bool | None = None) -> tf.Variable:
     with tf1.variable_scope("weights", reuse=tf1.AUTO_REUSE, use_resource=use_resource):
         return tf1.get_variable(name, shape, initializer=tf1.truncated_normal_initializer(0, 0.1))
 
 
-def _placeholders() -> tuple[tf.Tensor, tf.Tensor]:
-    x = tf1.placeholder(tf.float32, [None, 784], name="x")
-    return x, tf1.placeholder(tf.float32, [None, 10], name="labels")
+def placeholders(size: int | None = None) -> tuple[tf.Tensor, tf.Tensor]:
+    x = tf1.placeholder(tf.float32, [size, 784], name="x")
+    return x, tf1.placeholder(tf.float32, [size, 10], name="labels")
 
 
-def _loss(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
+def loss_of(logits: tf.Tensor, labels: tf.Tensor) -> tf.Tensor:
     losses = tf.nn.softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     return tf.reduce_mean(losses, name="loss")
 
 
-def _minimize(optimizer: tf1.train.Optimizer, loss: tf.Tensor) -> Training:
+def minimize(optimizer: tf1.train.Optimizer, loss: tf.Tensor) -> Training:
     with tf1.name_scope(SCOPE):
-        return Training(loss, optimizer.minimize(loss), _digits)
+        return Training(loss, optimizer.minimize(loss), digits)
 
 
 def _convolutions(x: tf.Tensor, use_resource: bool | None) -> tf.Tensor:
@@ -60,28 +60,29 @@ def _convolutions(x: tf.Tensor, use_resource: bool | None) -> tf.Tensor:
     images = tf.reshape(x, [-1, 28, 28, 1])
     for number, shape in enumerate([[5, 5, 1, 8], [5, 5, 8, 16]], 1):
         with tf1.name_scope(f"conv{number}"):
-            filters = _variable(f"filters{number}", shape, use_resource)
-            bias = _variable(f"bias{number}", shape[-1:], use_resource)
+            filters = variable(f"filters{number}", shape, use_resource)
+            bias = variable(f"bias{number}", shape[-1:], use_resource)
             images = tf.nn.relu(tf.nn.conv2d(images, filters, 1, "SAME") + bias)
             images = tf.nn.max_pool2d(images, 2, 2, "SAME")
     with tf1.name_scope("dense"):
         flat = tf.reshape(images, [-1, 7 * 7 * 16])
-        weights = _variable("dense", [7 * 7 * 16, 64], use_resource)
-        return tf.nn.relu(tf.matmul(flat, weights) + _variable("bias3", [64], use_resource))
+        weights = variable("dense", [7 * 7 * 16, 64], use_resource)
+        return tf.nn.relu(tf.matmul(flat, weights) + variable("bias3", [64], use_resource))
 
 
 def mnist(
     optimizer: tf1.train.Optimizer | None = None,
     use_resource: bool | None = None,
     drop: float = 0.0,
+    size: int | None = None,
 ) -> Training:
     """The network of the paper's Listing 1, with Adam unless another optimizer is given."""
-    x, labels = _placeholders()
+    x, labels = placeholders(size)
     hidden = _convolutions(x, use_resource)
     if drop:
         hidden = tf1.nn.dropout(hidden, rate=drop)
-    logits = tf.matmul(hidden, _variable("out", [64, 10], use_resource))
-    return _minimize(optimizer or tf1.train.AdamOptimizer(1e-3), _loss(logits, labels))
+    logits = tf.matmul(hidden, variable("out", [64, 10], use_resource))
+    return minimize(optimizer or tf1.train.AdamOptimizer(1e-3), loss_of(logits, labels))
 
 
 def with_adam() -> Training:
@@ -100,6 +101,11 @@ def with_reference_variables_and_adam() -> Training:
     return mnist(use_resource=False)
 
 
+def with_fixed_batch() -> Training:
+    """All sizes are known."""
+    return mnist(size=8)
+
+
 def with_dropout() -> Training:
     return mnist(drop=0.3)
 
@@ -116,17 +122,17 @@ def _control_flow_of_version_1() -> Iterator[None]:
 
 def with_condition_in_functions() -> Training:
     """Two ways through the network, by what is fed."""
-    x, labels = _placeholders()
-    hidden = tf.nn.relu(tf.matmul(x, _variable("in", [784, 64])))
-    middle = _variable("middle", [64, 64])
+    x, labels = placeholders()
+    hidden = tf.nn.relu(tf.matmul(x, variable("in", [784, 64])))
+    middle = variable("middle", [64, 64])
     hidden = tf1.cond(
         tf.reduce_sum(labels[:, 0]) > 0.0,
         lambda: tf.nn.sigmoid(tf.nn.relu(tf.matmul(hidden, middle))),
         lambda: tf.nn.tanh(tf.nn.tanh(tf.matmul(hidden, middle) * 0.5)),
     )
-    hidden = tf.nn.softplus(tf.nn.relu(tf.matmul(hidden, _variable("last", [64, 64]))))
-    logits = tf.matmul(hidden, _variable("out", [64, 10]))
-    return _minimize(tf1.train.AdamOptimizer(1e-3), _loss(logits, labels))
+    hidden = tf.nn.softplus(tf.nn.relu(tf.matmul(hidden, variable("last", [64, 64]))))
+    logits = tf.matmul(hidden, variable("out", [64, 10]))
+    return minimize(tf1.train.AdamOptimizer(1e-3), loss_of(logits, labels))
 
 
 def with_condition() -> Training:
@@ -136,11 +142,11 @@ def with_condition() -> Training:
 
 def with_loop_in_functions() -> Training:
     """A recurrent network over the image's rows, between two dense layers."""
-    x, labels = _placeholders()
-    wide = tf.nn.relu(tf.matmul(x, _variable("wide", [784, 784])))
+    x, labels = placeholders()
+    wide = tf.nn.relu(tf.matmul(x, variable("wide", [784, 784])))
     rows = tf.reshape(tf.nn.softplus(wide), [-1, 28, 28])
     rows = tf.transpose(rows, [1, 0, 2])
-    enter, again = _variable("enter", [28, 32]), _variable("again", [32, 32])
+    enter, again = variable("enter", [28, 32]), variable("again", [32, 32])
 
     def step(row: tf.Tensor, state: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
         return row + 1, tf.tanh(tf.matmul(rows[row], enter) + tf.matmul(state, again))
@@ -152,9 +158,9 @@ def with_loop_in_functions() -> Training:
         [tf.constant(0), start],
         shape_invariants=[tf.TensorShape([]), tf.TensorShape([None, 32])],
     )
-    hidden = tf.nn.softplus(tf.nn.relu(tf.matmul(state, _variable("last", [32, 64]))))
-    logits = tf.matmul(hidden, _variable("out", [64, 10]))
-    return _minimize(tf1.train.AdamOptimizer(1e-3), _loss(logits, labels))
+    hidden = tf.nn.softplus(tf.nn.relu(tf.matmul(state, variable("last", [32, 64]))))
+    logits = tf.matmul(hidden, variable("out", [64, 10]))
+    return minimize(tf1.train.AdamOptimizer(1e-3), loss_of(logits, labels))
 
 
 def with_loop() -> Training:
@@ -164,13 +170,13 @@ def with_loop() -> Training:
 
 def with_branches() -> Training:
     """A skip connection over the whole network, for swap_branches."""
-    x, labels = _placeholders()
-    first = tf.nn.relu(tf.matmul(x, _variable("in", [784, 64])), name="first")
+    x, labels = placeholders()
+    first = tf.nn.relu(tf.matmul(x, variable("in", [784, 64])), name="first")
     hidden = first
     for number in range(4):
-        hidden = tf.nn.relu(tf.matmul(hidden, _variable(f"dense{number}", [64, 64])))
-    logits = tf.matmul(tf.concat([hidden, first], 1), _variable("out", [128, 10]))
-    return _minimize(tf1.train.AdamOptimizer(1e-3), _loss(logits, labels))
+        hidden = tf.nn.relu(tf.matmul(hidden, variable(f"dense{number}", [64, 64])))
+    logits = tf.matmul(tf.concat([hidden, first], 1), variable("out", [128, 10]))
+    return minimize(tf1.train.AdamOptimizer(1e-3), loss_of(logits, labels))
 
 
 ALL: dict[str, Callable[[], Training]] = {

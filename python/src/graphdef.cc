@@ -85,6 +85,8 @@ void bind_options(nb::module_& module) {
       .def_rw("alpha", &LmsOptions::alpha)
       .def_rw("codec", &LmsOptions::codec)
       .def_rw("codec_on_host", &LmsOptions::codec_on_host)
+      .def_rw("sync", &LmsOptions::sync)
+      .def_rw("recompute_types", &LmsOptions::recompute_types)
       .def_prop_rw(
           "min_bytes", [](const LmsOptions& options) { return options.min_bytes.count; },
           &set_min_bytes, nb::for_setter(nb::sig("def min_bytes(self, arg: int | str, /) -> None")),

@@ -51,6 +51,10 @@ class LMS:
       whole_graph: also all other tensors that wait over at least
       alpha: so many levels.
       min_bytes: smaller tensors stay: a number, or a text as ``"1MiB"``.
+      sync: whoever makes the so-many-th tensor after another waits until that one is in host
+        memory, so that the executor does not run ahead of the copies; 0: nobody waits. The forward
+        phase alone then copies tensors to the host as well.
+      recompute_types: what operations of these types make is computed again instead of swapped.
       accelerator: the devices whose memory is short; ``*`` stands for any number.
       host: the device where tensors wait.
       swap_nodes: what copies: ``identity``, or ``copy_kernels`` of TensorFlow for GPUs.
@@ -82,6 +86,8 @@ class LMS:
         whole_graph: bool = False,
         alpha: int = 2,
         min_bytes: int | str = 0,
+        sync: int = 0,
+        recompute_types: Names = None,
         accelerator: str = "/device:GPU:*",
         host: str = "/device:CPU:0",
         swap_nodes: str = "identity",
@@ -109,6 +115,8 @@ class LMS:
             "whole_graph": whole_graph,
             "alpha": alpha,
             "min_bytes": min_bytes,
+            "sync": sync,
+            "recompute_types": _names("recompute_types", recompute_types),
         }
         for name, value in given.items():
             try:

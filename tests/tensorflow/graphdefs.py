@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import pathlib
 import sys
 from collections.abc import Callable
@@ -18,6 +19,7 @@ from training_graphs import digits
 tf1 = tf.compat.v1
 
 STEPS = 4
+_RUNS = itertools.count()
 
 
 @dataclasses.dataclass
@@ -52,23 +54,39 @@ def of_version_1(make: Callable[[], training_graphs.Training]) -> Written:
     return Written(graphdef, ["--optimizer-scopes", training_graphs.SCOPE], run)
 
 
+def _with_functions_of_its_own(graphdef: bytes) -> tf1.GraphDef:
+    """Under names that the process has not seen: TensorFlow keeps one body for each."""
+    graph = tf1.GraphDef.FromString(graphdef)
+    names = {each.signature.name for each in graph.library.function}
+    suffix = f"_in_run_{next(_RUNS)}"
+    for function in graph.library.function:
+        function.signature.name += suffix
+    bodies = [graph.node, *(each.node_def for each in graph.library.function)]
+    for node in (node for body in bodies for node in body):
+        for value in node.attr.values():
+            kind = value.WhichOneof("value")
+            callees = [value.func] if kind == "func" else value.list.func if kind == "list" else []
+            for callee in callees:
+                if callee.name in names:
+                    callee.name += suffix
+    return graph
+
+
 def of_function(make: Callable[[], tuple[Callable, list[tf.Variable]]]) -> Written:
     """The body of a tf.function, whose variables come in as handles."""
     step, variables = make()
     signature = (tf.TensorSpec([8, 784], name="x"), tf.TensorSpec([8, 10], name="labels"))
     function = tf.function(step).get_concrete_function(*signature)
-    graph = function.graph
-    feeds = [each.name for each in graph.inputs]
-    fetches = [each.name for each in graph.outputs]
-    effects = [each.name for each in graph.control_outputs]
+    feeds = [each.name for each in function.graph.inputs]
+    fetches = [each.name for each in function.graph.outputs]
+    effects = [each.name for each in function.graph.control_outputs]
     start = [each.numpy() for each in variables]
 
     def run(graphdef: bytes) -> list[bytes]:
         for variable, value in zip(variables, start, strict=True):
             variable.assign(value)
-        wrapped = tf1.wrap_function(
-            lambda: tf.graph_util.import_graph_def(tf1.GraphDef.FromString(graphdef), name=""), []
-        )
+        graph = _with_functions_of_its_own(graphdef)
+        wrapped = tf1.wrap_function(lambda: tf.graph_util.import_graph_def(graph, name=""), [])
         call = wrapped.prune(
             [wrapped.graph.get_tensor_by_name(name) for name in feeds],
             (
@@ -82,8 +100,8 @@ def of_function(make: Callable[[], tuple[Callable, list[tf.Variable]]]) -> Writt
             bits.append(call(*batch, *function.captured_inputs)[0][0].numpy().tobytes())
         return bits + [each.numpy().tobytes() for each in variables]
 
-    graphdef = graph.as_graph_def(add_shapes=True).SerializeToString(deterministic=True)
-    return Written(graphdef, [], run)
+    graphdef = function.graph.as_graph_def(add_shapes=True)
+    return Written(graphdef.SerializeToString(deterministic=True), [], run)
 
 
 def _weights(*shapes: list[int]) -> list[tf.Variable]:

@@ -76,18 +76,19 @@ def added(graphs: Iterable[tf1.GraphDef], which: str | None = None) -> list:
     return [node for node in nodes if role(node) and which in (None, role(node))]
 
 
-def waits_for(node, graphs: Iterable[tf1.GraphDef]) -> set[str]:
-    """The operations that control edges make the node wait for, across devices too."""
-    nodes = {each.name: each for graph in graphs for each in graph.node}
-    found = set()
-    for name in node.input:
-        if not name.startswith("^"):
-            continue
-        other = nodes[name[1:]]
-        # An edge between devices: a number arrives under the name of where it comes from.
-        if other.op == "Identity" and nodes[other.input[0]].op == "_Recv":
-            key = nodes[other.input[0]].attr["tensor_name"].s.decode()
-            found.add(re.fullmatch(r"edge_\d+_(.+?)(/_\d+)?", key)[1])
-        else:
-            found.add(other.name)
-    return found
+def comes_from(name: str, graphs: Iterable[tf1.GraphDef]) -> str:
+    """The operation behind an input of an executed node, across devices too."""
+    nodes = {node.name: node for graph in graphs for node in graph.node}
+    node = nodes[name.removeprefix("^").partition(":")[0]]
+    # A control edge between devices is a number that is sent and read by an Identity.
+    if node.op == "Identity" and not role(node) and nodes[node.input[0]].op == "_Recv":
+        node = nodes[node.input[0]]
+    if node.op == "_Recv":
+        key = node.attr["tensor_name"].s.decode()
+        return re.fullmatch(r"edge_\d+_(.+?)(/_\d+)?", key)[1]
+    return node.name
+
+
+def waits_for(node, graphs: Iterable[tf1.GraphDef]) -> frozenset[str]:
+    """The operations that control edges make an executed node wait for."""
+    return frozenset(comes_from(name, graphs) for name in node.input if name.startswith("^"))

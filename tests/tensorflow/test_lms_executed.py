@@ -23,30 +23,40 @@ def rewritten(make, **options):
     return graph, training
 
 
+def expected(graph, purpose):
+    """What each operation that was added reads and waits for. Equal ones TensorFlow runs once."""
+    return {
+        (each.inputs[0].op.name, frozenset(other.name for other in each.control_inputs))
+        for each in sessions.added_operations(graph, purpose)
+    }
+
+
+def found(graphs, purpose):
+    return {
+        (sessions.comes_from(node.input[0], graphs), sessions.waits_for(node, graphs))
+        for node in sessions.added(graphs, purpose)
+    }
+
+
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 def test_a_step_runs_every_swap_on_the_host_after_its_trigger(options):
     graph, training = rewritten(training_graphs.with_branches, **options)
     fetches = [training.loss, training.train_step]
     graphs = sessions.executed(graph, fetches, training.batch(0), optimized=False)
-    for purpose in ("swap_out", "swap_in"):
-        expected = sessions.added_operations(graph, purpose)
-        found = {node.name: node for node in sessions.added(graphs, purpose)}
-        assert found.keys() == {each.name for each in expected} != set()
-        for operation in expected:
-            node = found[operation.name]
-            assert node.device.endswith(sessions.HOST)
-            triggers = {each.name for each in operation.control_inputs}
-            assert sessions.waits_for(node, graphs) == triggers
-            assert len(triggers) == (purpose == "swap_in")
+    for node in sessions.added(graphs, "swap_out") + sessions.added(graphs, "swap_in"):
+        assert node.device.endswith(sessions.HOST)
+    assert found(graphs, "swap_in") == expected(graph, "swap_in") != set()
+    assert all(len(triggers) == 1 for _, triggers in found(graphs, "swap_in"))
+    tensors = {name for name, _ in found(graphs, "swap_out")}
+    assert len(tensors) == len(expected(graph, "swap_out")) > 0
 
 
 @pytest.mark.parametrize("options", WAYS.values(), ids=WAYS)
 def test_what_tensorflow_s_own_passes_do_leaves_swaps_and_triggers_there(options):
     graph, training = rewritten(training_graphs.with_branches, **options)
     graphs = sessions.executed(graph, [training.loss, training.train_step], training.batch(0))
-    assert {node.name for node in sessions.added(graphs)} == {
-        each.name for each in sessions.added_operations(graph)
-    }
+    assert len(found(graphs, "swap_in")) == len(expected(graph, "swap_in"))
+    assert len(found(graphs, "swap_out")) == len(expected(graph, "swap_out"))
     for node in sessions.added(graphs, "swap_in"):
         assert node.device.endswith(sessions.HOST)
         assert sessions.waits_for(node, graphs)
@@ -62,7 +72,41 @@ def test_a_forward_only_run_executes_nothing_that_was_added(name):
 def test_with_branches_a_forward_only_run_swaps_what_waits_in_the_forward_phase():
     graph, training = rewritten(training_graphs.with_branches, swap_branches=True)
     graphs = sessions.executed(graph, training.loss, training.batch(0))
-    assert {node.input[0] for node in sessions.added(graphs, "swap_out")} >= {"first"}
+    assert "first" in {name for name, _ in found(graphs, "swap_out")}
+
+
+def syncs(graph):
+    """Who waits for which swap-out in a live graph."""
+    return {
+        (each.name, other.name)
+        for each in graph.get_operations()
+        for other in each.control_inputs
+        if sessions.role(other.node_def) == "swap_out"
+    }
+
+
+@pytest.mark.parametrize("sync", [0, 2])
+def test_with_sync_a_step_runs_later_operations_after_earlier_swap_outs(sync):
+    graph, training = rewritten(training_graphs.with_branches, sync=sync)
+    fetches = [training.loss, training.train_step]
+    graphs = sessions.executed(graph, fetches, training.batch(0), optimized=False)
+    swap_outs = {node.name for node in sessions.added(graphs, "swap_out")}
+    waiting = {
+        (node.name, other)
+        for each in graphs
+        for node in each.node
+        for other in sessions.waits_for(node, graphs) & swap_outs
+        if node.op not in ("Const", "_Send")
+    }
+    assert waiting == syncs(graph)
+    assert bool(waiting) == bool(sync)
+
+
+def test_with_sync_losses_and_variables_are_the_same():
+    plain = sessions.train(*sessions.build(training_graphs.with_adam), steps=3)
+    graph, training = rewritten(training_graphs.with_adam, sync=1)
+    assert syncs(graph)
+    assert sessions.train(graph, training, steps=3) == plain
 
 
 def test_fused_swap_ins_are_fewer_and_serve_several_readers():

@@ -46,6 +46,8 @@ def find_edit(before: GraphDef, after: GraphDef) -> Edit:
 
     Rewriting adds nodes and gives others new inputs; what differs otherwise is a bug.
     """
+    if before.library != after.library:
+        raise _bug("rewriting changed a function that the graph calls, which cannot be done in place")
     old = {node.name: node for node in before.node}
     new = {node.name for node in after.node}
     if missing := old.keys() - new:

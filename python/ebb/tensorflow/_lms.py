@@ -138,6 +138,10 @@ class LMS:
         """
         graph = _choose(graph if graph is not None else self._graph)
         before = _graphdef(graph)
+        if any("_ebb" in node.attr for node in before.node):
+            self.report = {"was_rewritten_before": True, "tensors_swapped": 0, "swap_ins": 0}
+            logger.info("LMS: this graph was rewritten before; nothing was changed")
+            return self.report
         done = _core.rewrite_graphdef(
             before.SerializeToString(deterministic=True),
             self._options,
@@ -149,8 +153,8 @@ class LMS:
             edit = _edit.find_edit(before, after)
             _edit.check(edit, graph)
             _edit.apply(edit, graph)
-        self.report = json.loads(done.report)
-        logger.info(_say(done, self.report))
+        self.report = {"was_rewritten_before": False, **json.loads(done.report)}
+        logger.info(_in_one_line(self.report))
         return self.report
 
 
@@ -194,18 +198,22 @@ def _op_def(name: str) -> bytes | None:
     return None if found is None else found.SerializeToString()
 
 
-def _say(done: _core.GraphDefRewritten, report: dict[str, Any]) -> str:
-    if done.was_rewritten_before:
-        return "LMS: this graph was rewritten before; nothing was changed"
+def _in_one_line(report: dict[str, Any]) -> str:
     refused = len(report["refused"])
-    left = f"; {refused} uses of tensors left alone (see LMS.report)" if refused else ""
-    if done.graphdef is None:
+    left = f"; left alone: {_counted(refused, 'use')} (see LMS.report)" if refused else ""
+    if not report["tensors_swapped"]:
         return f"LMS: nothing to swap in this graph{left}"
     mebibytes = report["bytes_swapped"] / 2**20
+    # Where a batch may have any size, so may its tensors.
+    size = f"{mebibytes:.1f} MiB" if mebibytes else "of unknown size"
     return (
-        f"LMS: {report['tensors_swapped']} tensors ({mebibytes:.1f} MiB) wait in host memory, "
-        f"{report['swap_ins']} copies back{left}"
+        f"LMS: swapping {_counted(report['tensors_swapped'], 'tensor')} ({size}) to host memory, "
+        f"with {_counted(report['swap_ins'], 'swap-in')}{left}"
     )
+
+
+def _counted(number: int, thing: str) -> str:
+    return f"{number} {thing}" if number == 1 else f"{number} {thing}s"
 
 
 def _names(parameter: str, given: Names) -> list[str]:

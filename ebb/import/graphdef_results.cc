@@ -155,6 +155,16 @@ Result<std::vector<TensorType>> find_results(const NodeDefView& node, const Tens
   return results;
 }
 
+Result<std::vector<std::size_t>> count_results(const NodeDefView& node, const TensorFlowOp& op) {
+  std::vector<std::size_t> counts;
+  for (const TensorFlowArg& arg : op.results) {
+    const auto types = types_of(node, op, arg);
+    if (!types) return fail(types.error());
+    counts.push_back(types->size());
+  }
+  return counts;
+}
+
 Result<std::size_t> count_operands(const NodeDefView& node, const TensorFlowOp& op) {
   std::size_t count = 0;
   for (const TensorFlowArg& arg : op.operands) {

@@ -21,6 +21,10 @@ namespace ebb {
                                                            const DeviceName& accelerator,
                                                            const GraphDefOptions& options);
 
+// How many tensors each result of the operator stands for on this node.
+[[nodiscard]] Result<std::vector<std::size_t>> count_results(const NodeDefView& node,
+                                                             const TensorFlowOp& op);
+
 // How many operands the operator takes on this node.
 [[nodiscard]] Result<std::size_t> count_operands(const NodeDefView& node, const TensorFlowOp& op);
 

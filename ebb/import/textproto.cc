@@ -27,7 +27,7 @@ std::string unknown_field(std::string_view name, std::span<const ProtoMessage* c
 
 // As a cast does, and as protobuf rounds: to the nearest float, beyond the last one to infinity.
 float to_float(double value) {
-  constexpr double kMost = std::numeric_limits<float>::max();
+  constexpr auto kMost = static_cast<double>(std::numeric_limits<float>::max());
   if (std::abs(value) > kMost && std::isfinite(value)) {
     constexpr double kHalfStep = 0x1p103;  // half of the distance to the float after the last
     const float most = std::abs(value) < kMost + kHalfStep ? std::numeric_limits<float>::max()

@@ -45,6 +45,7 @@ def control_flow_graph():
     graph = tf1.Graph()
     with graph.as_default():
         tf1.disable_control_flow_v2()
+        tf1.set_random_seed(1)
         x = tf1.placeholder(tf.float32, [None, 4], name="x")
         w = tf1.get_variable("w", [4, 3], use_resource=False)
         v = tf1.get_variable("v", [3, 1], use_resource=True)
@@ -69,7 +70,7 @@ def constants_graph():
                       np.uint64):
             tf.constant([np.iinfo(dtype).min, 0, 1, np.iinfo(dtype).max], dtype)
         tf.constant([True, False])
-        tf.constant([1 + 2j, complex(np.nan, -np.inf)], tf.complex64)
+        tf.constant(np.array([1 + 2j, complex(np.nan, -np.inf)], np.complex64))
         tf.constant([1 + 2j], tf.complex128)
         tf.constant([1.5, -2], tf.bfloat16)
         tf.constant([b"", b"plain", b"\x00\xff\n\t\r'\"\\\x7f", "größer Ж 😀".encode()])

@@ -51,7 +51,8 @@ Result<FunctionsRewritten> rewrite_functions(std::string_view graphdef, const Lm
   FunctionsRewritten out;
   std::map<std::string, std::string, std::less<>> changed;
   for (const LibraryFunction& function : library->functions()) {
-    FunctionOutcome outcome{.name = function.name};
+    FunctionOutcome outcome;
+    outcome.name = function.name;
     auto bytes = rewrite_one(*library, function, lms, reading, writing, outcome);
     if (bytes) {
       changed.emplace(function.name, std::move(*bytes));

@@ -107,11 +107,12 @@ struct LmsPlan {
   std::vector<DelayDecision> delays;          // for sync, in line order, after all swaps
   std::vector<LmsRefused> refused;
   std::size_t swap_ins = 0;
-  Bytes bytes;                    // of the tensors swapped, as far as sizes are known
-  std::size_t unknown_sizes = 0;  // how many of them are not
-  std::size_t not_encoded = 0;    // how many of them go without the codec
-  bool is_lossy = false;          // some are encoded by a codec that loses bits
-  Bytes bytes_recomputed;         // of the tensors computed again, likewise
+  Bytes bytes;                     // of the tensors swapped, as far as sizes are known
+  std::size_t unknown_sizes = 0;   // how many of them are not
+  std::size_t not_encoded = 0;     // how many of them go without the codec
+  bool is_lossy = false;           // some are encoded by a codec that loses bits
+  std::size_t recomputations = 0;  // clones of operations, without views that are made again
+  Bytes bytes_recomputed;          // of the tensors computed again, as far as known
   std::size_t unknown_recomputed = 0;
   std::size_t backward_operations = 0;  // without clones
   std::size_t delays_refused = 0;       // by the rule

@@ -124,7 +124,7 @@ Status check_numbers(const LmsOptions& options) {
       Number{"fuse_distance", options.fuse_distance, 0, "it is a number of levels"},
       Number{"alpha", options.alpha, 0, "it is a number of levels"},
       Number{"min_bytes", options.min_bytes.count, 0, "it is a size"},
-      Number{"sync", options.sync, 0, "it is a number of tensors, or 0 for off"},
+      Number{"sync", options.sync, 0, "it is a number of operations, or 0 for off"},
   };
   for (const Number& number : numbers) {
     if (number.value >= number.least) continue;

@@ -22,7 +22,7 @@ std::string lms_json(const Graph& original, const LmsRewritten& done, double sec
                  {"bytes_swapped", done.plan.bytes.count},
                  {"tensors_recomputed", done.plan.recomputes.size()},
                  {"bytes_recomputed", done.plan.bytes_recomputed.count},
-                 {"clones", done.proof.clones},
+                 {"recomputations", done.plan.recomputations},
                  {"sync_edges", done.plan.delays.size()},
                  {"sync_refused", done.plan.delays_refused},
                  {"peak_bytes_before", done.before.bytes.count},

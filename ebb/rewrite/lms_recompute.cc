@@ -73,6 +73,7 @@ class Recomputing {
       return;
     }
     note_clones(graph_.producer(tensor), groups);
+    plan_.recomputations += groups.size();
     const auto size = graph_.size(storage);
     plan_.bytes_recomputed += size.value_or(Bytes{});
     plan_.unknown_recomputed += size ? 0 : 1;

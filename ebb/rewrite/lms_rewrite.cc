@@ -32,6 +32,7 @@ Result<LmsPlan> apply_lms(const Graph& original, Rewriter& rewriter, const LmsOp
   if (!plan) return plan;
   if (has_clones) {
     plan->recomputes = std::move(before.recomputes);
+    plan->recomputations = before.recomputations;
     plan->bytes_recomputed = before.bytes_recomputed;
     plan->unknown_recomputed = before.unknown_recomputed;
     plan->backward_operations = before.backward_operations;

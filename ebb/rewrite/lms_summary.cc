@@ -39,8 +39,7 @@ std::string swaps_text(const LmsPlan& plan) {
                      lossy);
 }
 
-std::string recomputes_text(const LmsRewritten& rewritten) {
-  const LmsPlan& plan = rewritten.plan;
+std::string recomputes_text(const LmsPlan& plan) {
   if (plan.recomputes.empty()) return {};
   const std::string unknown =
       plan.unknown_recomputed == 0
@@ -48,7 +47,7 @@ std::string recomputes_text(const LmsRewritten& rewritten) {
           : fmt::format(", without {} of unknown size", counted(plan.unknown_recomputed, "tensor"));
   return fmt::format("Recomputed: {}, {}{}; {}\n", counted(plan.recomputes.size(), "tensor"),
                      to_human(plan.bytes_recomputed), unknown,
-                     counted(rewritten.proof.clones, "clone"));
+                     counted(plan.recomputations, "clone"));
 }
 
 std::string sync_text(const LmsPlan& plan) {
@@ -134,7 +133,7 @@ std::string_view reason_of(const LmsRefused& refused) {
 
 std::string lms_summary(const Graph& original, const LmsRewritten& rewritten) {
   const LmsPlan& plan = rewritten.plan;
-  std::string out = swaps_text(plan) + recomputes_text(rewritten);
+  std::string out = swaps_text(plan) + recomputes_text(plan);
   if (plan.backward_operations == 0) {
     out +=
         "Backward phase: none. No operation is under 'gradients', 'gradient_tape' or a scope in\n"

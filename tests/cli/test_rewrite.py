@@ -79,7 +79,7 @@ def test_rewrite_json_has_the_promised_fields(ebb, step):
         "bytes_swapped": 2048,
         "tensors_recomputed": 0,
         "bytes_recomputed": 0,
-        "clones": 0,
+        "recomputations": 0,
         "sync_edges": 0,
         "sync_refused": 0,
         "peak_bytes_before": 4096,
@@ -94,6 +94,31 @@ def test_rewrite_json_has_the_promised_fields(ebb, step):
             }
         ],
     }
+
+
+def test_recomputing_and_sync_are_in_json_plan_and_proof(ebb, step, tmp_path):
+    options = ["--recompute-types", "my::f", "--sync", "1", "--excl-types", "df", "--json"]
+    done = ebb("rewrite", step, "-o", "out.ebb", "--save-plan", "step.plan", *options)
+    said = json.loads(done.stdout)
+    assert said["tensors_recomputed"] == 2
+    assert said["bytes_recomputed"] == 2048
+    assert said["recomputations"] == 3
+    assert said["tensors_swapped"] == 1
+    assert "Recomputed: 2 tensors, 2.0 KiB; 3 clones\n" in done.stderr
+    assert ebb("apply", step, "step.plan", "-o", "again.ebb").returncode == 0
+    assert (tmp_path / "again.ebb").read_text() == (tmp_path / "out.ebb").read_text()
+    assert ebb("verify", step, "out.ebb").returncode == 0
+
+    done = ebb("rewrite", step, "-o", "out.ebb", "--save-plan", "step.plan", "--sync", "1", "--json")
+    assert json.loads(done.stdout)["sync_edges"] == 1
+    assert "Sync: 1 control edge from swap-outs to later operations\n" in done.stderr
+    assert "delay conv/b after conv/a.host" in (tmp_path / "step.plan").read_text()
+    assert ebb("verify", step, "out.ebb").returncode == 0
+
+
+def test_the_help_says_what_sync_does_to_forward_only_runs(ebb):
+    text = " ".join(ebb("rewrite", "--help").stdout.split())
+    assert "A run of the forward phase alone then copies tensors to the host as well" in text
 
 
 def test_what_was_rewritten_is_verified_and_proved_by_the_other_commands(ebb, step):

@@ -243,15 +243,19 @@ std::string type_attr_value(int tensorflow_type) {
 }
 
 std::string shapes_attr_value(const TensorType& type) {
-  std::string out;
-  protozero::pbf_writer writer(out);
-  protozero::pbf_writer list(writer, kList);
-  protozero::pbf_writer shape(list, kShape);
-  if (!type.ranked) shape.add_bool(3, true);
+  // Messages one in the other would not be written where they are empty, as a scalar's shape is.
+  std::string shape;
+  protozero::pbf_writer writer(shape);
+  if (!type.ranked) writer.add_bool(3, true);
   for (const std::int64_t size : type.dims) {
-    protozero::pbf_writer dim(shape, 2);
-    if (size != 0) dim.add_int64(1, size);
+    std::string dim;
+    if (size != 0) protozero::pbf_writer(dim).add_int64(1, size);
+    writer.add_message(2, dim);
   }
+  std::string list;
+  protozero::pbf_writer(list).add_message(kShape, shape);
+  std::string out;
+  protozero::pbf_writer(out).add_message(kList, list);
   return out;
 }
 

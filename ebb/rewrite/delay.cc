@@ -67,6 +67,11 @@ Status Delay::check(const Rewriter& rewriter, const DelayDecision& decision) {
                               "leave a branch",
                               with_scope(graph, node), with_scope(graph, after)));
   }
+  if (takes_out_of_frame(graph, node)) {
+    return refuse("R11", fmt::format("{} takes a value out of a frame and runs in there; control "
+                                     "does not cross a frame",
+                                     with_scope(graph, node)));
+  }
   const Stretch stretch = lines_between(rewriter, decision);
   const NodeId moving = first_seen_outside(graph, stretch.moving);
   const NodeId staying = first_seen_outside(graph, stretch.staying);

@@ -102,10 +102,30 @@ def test_with_sync_a_step_runs_later_operations_after_earlier_swap_outs(sync):
     assert bool(waiting) == bool(sync)
 
 
-def test_with_sync_losses_and_variables_are_the_same():
-    plain = sessions.train(*sessions.build(training_graphs.with_adam), steps=3)
-    graph, training = rewritten(training_graphs.with_adam, sync=1)
+@pytest.mark.parametrize("name", ["with_adam", "with_condition", "with_loop"])
+def test_with_sync_losses_and_variables_are_the_same(name):
+    make = training_graphs.ALL[name]
+    plain = sessions.train(*sessions.build(make), steps=3)
+    graph, training = rewritten(make, sync=1)
     assert syncs(graph)
+    assert sessions.train(graph, training, steps=3) == plain
+
+
+def test_what_is_computed_again_is_neither_swapped_nor_merged_with_its_original():
+    make = training_graphs.with_adam
+    plain = sessions.train(*sessions.build(make), steps=3)
+    graph, training = rewritten(make, recompute_types="Relu")
+    clones = {
+        each.name
+        for each in sessions.added_operations(graph, "recompute")
+        if each.type == "Relu"
+    }
+    graphs = sessions.executed(graph, [training.loss, training.train_step], training.batch(0))
+    executed = {node.name for node in sessions.added(graphs, "recompute")}
+    assert set() != clones <= executed
+    swapped = sessions.added_operations(graph, "swap_out")
+    assert "Relu" not in {each.inputs[0].op.type for each in swapped}
+    assert not sessions.added(sessions.executed(graph, training.loss, training.batch(0)))
     assert sessions.train(graph, training, steps=3) == plain
 
 

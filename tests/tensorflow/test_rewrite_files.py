@@ -37,10 +37,17 @@ def rewrite(file: pathlib.Path, *options: object) -> tuple[pathlib.Path, dict]:
     return out, json.loads(done.stdout)
 
 
-@pytest.mark.parametrize("ways", [[], ["--ctrld-strategy", "direct_order", "--fuse-swapins"]], ids=str)
-def test_a_rewritten_file_is_proved_and_computes_the_same_losses_and_variables(one, ways):
+WAYS = {
+    "defaults": [],
+    "fused": ["--ctrld-strategy", "direct_order", "--fuse-swapins"],
+    "whole": ["--whole-graph", "--sync", 1],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_rewritten_file_is_proved_and_computes_the_same_losses_and_variables(one, way):
     made, file = one
-    out, report = rewrite(file, *made.options, *ways)
+    out, report = rewrite(file, *made.options, *WAYS[way])
     assert report["tensors_swapped"] > 0
     proved = ebb("verify", file, out)
     assert proved.returncode == 0, proved.stderr

@@ -1,5 +1,5 @@
 # TensorFlow's C headers out of the tensorflow package of a Python environment, for the Grappler plug-in:
-#   tensorflow::headers   include folder; nothing is linked, the plug-in finds the functions in the process it is loaded by
+#   tensorflow::headers   their folder; nothing is linked, the plug-in finds the functions in the process that loads it
 # and EBB_TENSORFLOW_VERSION. Settles EBB_BUILD_TENSORFLOW.
 set(EBB_TENSORFLOW_DIR "" CACHE PATH
   "The folder of the tensorflow package to build against (empty: the one Python would import)")
@@ -34,8 +34,7 @@ function(ebb_find_tensorflow reason)
     return()
   endif()
   if(NOT EXISTS "${tensorflow}/include/tensorflow/c/experimental/grappler/grappler.h")
-    set(${reason} "the tensorflow in ${tensorflow} lacks include/tensorflow/c/experimental/grappler/grappler.h (${remedy})"
-      PARENT_SCOPE)
+    set(${reason} "${tensorflow} lacks include/tensorflow/c/experimental/grappler/grappler.h (${remedy})" PARENT_SCOPE)
     return()
   endif()
   ebb_ask_python(version "${find_tensorflow_version}")

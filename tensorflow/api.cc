@@ -45,8 +45,9 @@ Result<TensorFlowApi> find_tensorflow(const void* address) {
   EBB_TENSORFLOW_FUNCTIONS(EBB_FIND)
 #undef EBB_FIND
   if (!missing.empty()) {
-    return fail(ErrorKind::kUsage,
-                fmt::format("this TensorFlow has no function {}; Ebb needs 2.12 or newer", missing));
+    return fail(
+        ErrorKind::kUsage,
+        fmt::format("this TensorFlow has no function {}; Ebb needs 2.12 or newer", missing));
   }
   return api;
 }

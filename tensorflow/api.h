@@ -5,30 +5,20 @@
 // do nothing, and no reason for the loader to fail.
 #pragma once
 
-#include "tensorflow/c/experimental/grappler/grappler.h"
-
 #include "ebb/base/result.h"
+#include "tensorflow/c/experimental/grappler/grappler.h"
 
 namespace ebb::grappler {
 
 // Every function once: the members of TensorFlowApi, and what find_tensorflow looks for.
 // NOLINTNEXTLINE(cppcoreguidelines-macro-usage): names that are declarations and texts at once
-#define EBB_TENSORFLOW_FUNCTIONS(function)  \
-  function(TF_NewStatus)                    \
-  function(TF_DeleteStatus)                 \
-  function(TF_SetStatus)                    \
-  function(TF_GetCode)                      \
-  function(TF_Message)                      \
-  function(TF_NewBuffer)                    \
-  function(TF_DeleteBuffer)                 \
-  function(TF_NewGraphProperties)           \
-  function(TF_DeleteGraphProperties)        \
-  function(TF_InferStatically)              \
-  function(TF_GetOutputPropertiesListSize)  \
-  function(TF_GetOutputPropertiesList)      \
-  function(TF_NewFunctionLibraryDefinition) \
-  function(TF_DeleteFunctionLibraryDefinition) \
-  function(TF_LookUpOpDef)
+#define EBB_TENSORFLOW_FUNCTIONS(function)                                                       \
+  function(TF_NewStatus) function(TF_DeleteStatus) function(TF_SetStatus) function(TF_GetCode)   \
+      function(TF_Message) function(TF_NewBuffer) function(TF_DeleteBuffer)                      \
+          function(TF_NewGraphProperties) function(TF_DeleteGraphProperties)                     \
+              function(TF_InferStatically) function(TF_GetOutputPropertiesListSize)              \
+                  function(TF_GetOutputPropertiesList) function(TF_NewFunctionLibraryDefinition) \
+                      function(TF_DeleteFunctionLibraryDefinition) function(TF_LookUpOpDef)
 
 struct TensorFlowApi {
 #define EBB_DECLARE(name) decltype(&::name) name = nullptr;

@@ -153,9 +153,9 @@ struct Getter {
     return configuration.devices.*member;
   }
   Json operator()(SwapNodes Configuration::* member) const {
-    const auto found =
-        std::find_if(kSwapNodes.begin(), kSwapNodes.end(),
-                     [&](const auto& known) { return known.second == configuration.*member; });
+    const auto found = std::find_if(kSwapNodes.begin(), kSwapNodes.end(), [&](const auto& known) {
+      return known.second == configuration.*member;
+    });
     return found->first;
   }
 };

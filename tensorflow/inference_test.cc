@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-
 #include <protozero/pbf_writer.hpp>
 
 namespace ebb::grappler {

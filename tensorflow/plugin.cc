@@ -55,9 +55,10 @@ const char* Plugin::load(const void* address_in_tensorflow) {
   if (count == 1) {
     Result<TensorFlowApi> api = find_tensorflow(address_in_tensorflow);
     if (const std::string other = find_other_copy(); !other.empty()) {
-      api = fail(ErrorKind::kUsage, fmt::format("another copy of Ebb's plug-in is loaded, '{}': use "
-                                                "one of them",
-                                                printable(other)));
+      api =
+          fail(ErrorKind::kUsage, fmt::format("another copy of Ebb's plug-in is loaded, '{}': use "
+                                              "one of them",
+                                              printable(other)));
     }
     auto from_environment = configuration_of_environment(environ);
     if (!from_environment) say_once(from_environment.error().message + "; Ebb stays off");
@@ -170,6 +171,10 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
                                  printable(configuration.devices.accelerator));
     return std::nullopt;
   }
+  if (configuration.lms.n_tensors == 0 && configuration.lms.recompute_types.empty()) {
+    report.rewrite = "{}";
+    return std::nullopt;
+  }
   LmsOptions lms = configuration.lms;
   if (scan.backward_nodes == 0) lms.sync = 0;  // what runs forward alone has no peak to wait for
   Inference inference(*api_, graph, item);
@@ -181,8 +186,7 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
   };
   const GraphDefExport writing{.devices = configuration.devices,
                                .swap_nodes = configuration.swap_nodes};
-  Result<GraphDefRewritten> done =
-      rewrite_graphdef(bytes_of(graph), lms, reading, writing);
+  Result<GraphDefRewritten> done = rewrite_graphdef(bytes_of(graph), lms, reading, writing);
   if (!done) {
     report.problem = done.error().message;
     return std::nullopt;
@@ -206,17 +210,19 @@ void Plugin::say_what_was_done(const GraphReport& report) {
                          report.problem));
   }
   if (!report.scan.opaque_function.empty() && report.scan.backward_nodes == 0) {
-    say_once(fmt::format("{} is compiled by XLA as a whole, so Ebb cannot see into it; if it is a "
-                         "training step, use jit_compile=False",
-                         name_of(report.scan.opaque_function)));
+    say_once(
+        fmt::format("{} is compiled by XLA as a whole, so Ebb cannot see into it; if it is a "
+                    "training step, use jit_compile=False",
+                    name_of(report.scan.opaque_function)));
   }
   if (!report.is_changed) return;
   const Json rewrite = Json::parse(report.rewrite, nullptr, /*allow_exceptions=*/false);
   if (!rewrite.is_object()) return;
-  say_once(fmt::format("{} ({} operations): {} tensors swapped, {}; ebb.tensorflow.last_report() "
-                       "says more",
-                       name, report.scan.nodes, rewrite.value("tensors_swapped", 0),
-                       to_human(Bytes{rewrite.value("bytes_swapped", std::int64_t{0})})));
+  say_once(
+      fmt::format("{} ({} operations): {} tensors swapped, {}; ebb.tensorflow.last_report() "
+                  "says more",
+                  name, report.scan.nodes, rewrite.value("tensors_swapped", 0),
+                  to_human(Bytes{rewrite.value("bytes_swapped", std::int64_t{0})})));
 }
 
 // Of a graph in which nothing was changed Grappler shows the second version as well: that counts.

@@ -1,4 +1,5 @@
-// The plug-in itself: what it was told to do, and what it did to each graph that Grappler showed it.
+// The plug-in itself: what it was told to do, and what it did to each graph that Grappler showed
+// it.
 //
 // Grappler calls from any thread, and twice for a graph: what Ebb has rewritten is left alone the
 // second time. Whatever goes wrong, the answer is "nothing was done": the original graph runs, and
@@ -26,8 +27,8 @@ class Plugin {
   // The one of this process; it is never destroyed, because threads of TensorFlow may outlive main.
   static Plugin& instance();
 
-  // Takes TensorFlow's functions and reads the environment. The answer is the type of the devices to
-  // be registered for, a text that stays: one that every machine has; or one that none has, when
+  // Takes TensorFlow's functions and reads the environment. The answer is the type of the devices
+  // to be registered for, a text that stays: one that every machine has; or one that none has, when
   // functions are missing, and for every further call, because TensorFlow ends the process when a
   // second optimizer is registered for a type.
   const char* load(const void* address_in_tensorflow);
@@ -68,7 +69,7 @@ class Plugin {
   mutable std::mutex mutex_;          // guards what follows
   int loads_ = 0;
   std::string why_not_ = "TensorFlow has not loaded Ebb's plug-in";  // when there is no api_
-  std::shared_ptr<const Configuration> configuration_;  // null when off
+  std::shared_ptr<const Configuration> configuration_;               // null when off
   std::deque<GraphReport> reports_;
   std::set<std::string, std::less<>> said_;
   std::uint64_t calls_ = 0;

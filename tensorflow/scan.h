@@ -19,8 +19,8 @@ struct Scan {
   std::size_t accelerator_nodes = 0;  // on a device that is to be relieved
   bool was_rewritten = false;         // some node carries our attribute
   // Of the function that most of the backward phase was inlined from, as TensorFlow names it
-  // ('__inference_step_12'); empty when the graph does not say, as of a function that the user calls
-  // himself.
+  // ('__inference_step_12'); empty when the graph does not say, as of a function that the user
+  // calls himself.
   std::string function;
   // The same for both times that Grappler shows a graph: its arguments and results by name.
   std::uint64_t signature = 0;

@@ -1,10 +1,9 @@
 #include "scan.h"
 
-#include <gtest/gtest.h>
-
 #include <initializer_list>
 #include <string>
 
+#include <gtest/gtest.h>
 #include <protozero/pbf_writer.hpp>
 
 namespace ebb::grappler {
@@ -48,7 +47,8 @@ std::string graphdef(std::initializer_list<NodeText> nodes) {
 
 TEST(Scan, BackwardNodesAreThoseInGradientScopes) {
   const Scan scan = scan_graphdef(
-      graphdef({{.name = "a"}, {.name = "step/gradient_tape/a"}, {.name = "gradient_tapes/b"}}), {});
+      graphdef({{.name = "a"}, {.name = "step/gradient_tape/a"}, {.name = "gradient_tapes/b"}}),
+      {});
   EXPECT_EQ(scan.nodes, 3U);
   EXPECT_EQ(scan.backward_nodes, 1U);
 }
@@ -75,32 +75,35 @@ TEST(Scan, NodesOnTheAcceleratorAreCounted) {
 
 TEST(Scan, OurAttributeTellsThatItWasRewritten) {
   EXPECT_FALSE(scan_graphdef(graphdef({{.name = "a", .attribute = "ebb"}}), {}).was_rewritten);
-  EXPECT_TRUE(
-      scan_graphdef(graphdef({{.name = "a", .attribute = "_ebb"}, {.name = "b"}}), {}).was_rewritten);
+  EXPECT_TRUE(scan_graphdef(graphdef({{.name = "a", .attribute = "_ebb"}, {.name = "b"}}), {})
+                  .was_rewritten);
 }
 
 TEST(Scan, ACallThatXlaCompilesIsNoticed) {
-  EXPECT_EQ(scan_graphdef(graphdef({{.name = "a"}, {.name = "call", .attribute = "_XlaMustCompile"}}),
-                          {})
-                .opaque_function,
-            "call");
-  EXPECT_EQ(scan_graphdef(graphdef({{.name = "call", .attribute = "_XlaOther"}}), {}).opaque_function,
-            "");
+  EXPECT_EQ(
+      scan_graphdef(graphdef({{.name = "a"}, {.name = "call", .attribute = "_XlaMustCompile"}}), {})
+          .opaque_function,
+      "call");
+  EXPECT_EQ(
+      scan_graphdef(graphdef({{.name = "call", .attribute = "_XlaOther"}}), {}).opaque_function,
+      "");
 }
 
 TEST(Scan, TheFunctionIsTheOneThatMostOfTheBackwardPhaseComesFrom) {
-  const Scan scan = scan_graphdef(
-      graphdef({{.name = "a", .inlined_from = "__inference_forward_1"},
-                {.name = "b", .inlined_from = "__inference_forward_1"},
-                {.name = "gradient_tape/a", .inlined_from = "__inference_step_2"}}),
-      {});
+  const Scan scan =
+      scan_graphdef(graphdef({{.name = "a", .inlined_from = "__inference_forward_1"},
+                              {.name = "b", .inlined_from = "__inference_forward_1"},
+                              {.name = "gradient_tape/a", .inlined_from = "__inference_step_2"}}),
+                    {});
   EXPECT_EQ(scan.function, "__inference_step_2");
 }
 
 TEST(Scan, TheSignatureIsOfArgumentsAndResultsAlone) {
   const NodeText argument{.name = "x", .op = "_Arg"};
   const NodeText result{.name = "y", .op = "_Retval"};
-  const auto signature = [](const std::string& bytes) { return scan_graphdef(bytes, {}).signature; };
+  const auto signature = [](const std::string& bytes) {
+    return scan_graphdef(bytes, {}).signature;
+  };
   EXPECT_EQ(signature(graphdef({argument, {.name = "a"}, result})),
             signature(graphdef({result, argument, {.name = "b"}})));
   EXPECT_NE(signature(graphdef({argument, result})), signature(graphdef({argument})));

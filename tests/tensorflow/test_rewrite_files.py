@@ -10,14 +10,14 @@ import graphdefs
 import pytest
 import tensorflow as tf
 
-if "EBB_TOOL" not in os.environ:
+if "TOOL" not in os.environ:
     pytest.skip("built without the command line tool", allow_module_level=True)
 
 written = functools.cache(lambda name: graphdefs.WRITERS[name]())
 
 
 def ebb(*arguments: object) -> subprocess.CompletedProcess:
-    command = [os.environ["EBB_TOOL"], *map(str, arguments)]
+    command = [os.environ["TOOL"], *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 

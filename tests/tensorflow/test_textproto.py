@@ -32,7 +32,7 @@ def convert(tmp_path):
         source = tmp_path / "in"
         target = tmp_path / f"out{suffix}"
         source.write_bytes(content)
-        done = subprocess.run([os.environ["EBB_TOOL"], "convert", source, target],
+        done = subprocess.run([os.environ["TOOL"], "convert", source, target],
                               capture_output=True, text=True, timeout=120, check=False)
         assert done.returncode == 0, done.stderr
         return target.read_bytes()

@@ -18,8 +18,10 @@ from typing import Any
 
 from .._after_import import after_import
 
+Function = Callable[..., Any]
+
 _take_back: list[Callable[[], None]] = []
-_explicit: weakref.WeakSet[Any] = weakref.WeakSet()  # models that were told to use XLA, and when
+_explicit: weakref.WeakSet[Any] = weakref.WeakSet()  # models that the user wants compiled by XLA
 _has_said_so = False
 
 
@@ -27,18 +29,19 @@ def _say_once(reason: str) -> None:
     global _has_said_so
     if not _has_said_so:
         _has_said_so = True
-        print(f"ebb: {reason} means False while Ebb is on: XLA would hide the step", file=sys.stderr)
+        line = f"ebb: {reason} means False while Ebb is on: XLA would hide the step"
+        print(line, file=sys.stderr)
 
 
 def _warn(stacklevel: int) -> None:
     warnings.warn(
-        "jit_compile=True: XLA compiles the training step as a whole, so Ebb cannot see into it and "
-        "swaps nothing there. Compile the model with jit_compile=False.",
+        "jit_compile=True: XLA compiles the training step as a whole, so Ebb cannot see into it "
+        "and swaps nothing there. Compile the model with jit_compile=False.",
         stacklevel=stacklevel + 1,
     )
 
 
-def _replace(owner: type, name: str, make: Callable[[Callable[..., Any]], Callable[..., Any]]) -> None:
+def _replace(owner: type, name: str, make: Callable[[Function], Function]) -> None:
     original = owner.__dict__[name]
     ours = functools.wraps(original)(make(original))
     setattr(owner, name, ours)
@@ -53,7 +56,7 @@ def _replace(owner: type, name: str, make: Callable[[Callable[..., Any]], Callab
 def _hook_compile(owner: type) -> None:
     """``compile(jit_compile="auto")`` means no; True is warned about."""
 
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+    def make(original: Function) -> Function:
         signature = inspect.signature(original)
 
         def compile(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -78,7 +81,7 @@ def _hook_compile(owner: type) -> None:
 def _hook_train_function(owner: type, chooses_by_itself: bool) -> None:
     """A model that was compiled before Ebb was on makes its training function."""
 
-    def make(original: Callable[..., Any]) -> Callable[..., Any]:
+    def make(original: Function) -> Function:
         def make_train_function(self: Any, *args: Any, **kwargs: Any) -> Any:
             if self.jit_compile and self not in _explicit:
                 if chooses_by_itself:  # whether it or the user did is not known any more

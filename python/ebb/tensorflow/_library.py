@@ -70,7 +70,7 @@ class Library:
 def _opened() -> Library:
     if not PATH.exists():
         raise Error(
-            "this ebb-lms was built without TensorFlow: build it again where tensorflow is installed"
+            "this ebb-lms was built without TensorFlow: build it again where that is installed"
         )
     try:
         return Library(PATH)

@@ -117,7 +117,7 @@ def disable() -> None:
 
 
 def obey_environment() -> None:
-    """Turns Ebb on as ``EBB_*`` says; what is wrong there is said by the plug-in, which stays off."""
+    """Turns Ebb on as ``EBB_*`` says; the plug-in says what is wrong there, and stays off."""
     if not any(name.startswith("EBB_") for name in os.environ):
         return
     try:

@@ -16,7 +16,10 @@ def traced_training_functions() -> list[str]:
     TensorFlow optimises a function at its first call, and drops it with its last reference: what is
     listed may be called, and probably was.
     """
-    in_process = context.context()
+    in_process = context.context_safe()
+    # Asking would start TensorFlow, and then its devices can be configured no more.
+    if in_process is None or not getattr(in_process, "_initialized", True):
+        return []
     found = set()
     for name in in_process.list_function_names():
         match = _TRACED.match(name)

@@ -1,0 +1,11 @@
+"""Models of tf_keras (Keras 2) train with the same bits while Ebb swaps their tensors."""
+
+import tf_keras
+import pytest
+from models import CASES
+from same_training import check_case
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_losses_and_weights(name):
+    check_case(tf_keras, name)

@@ -1,4 +1,5 @@
 // V18 and V19: where control edges may go.
+#include "ebb/graph/control_flow.h"
 #include "ebb/graph/verify_checks.h"
 
 namespace ebb {
@@ -70,7 +71,8 @@ class ScopeTree {
 
 // An edge may go from a scope to itself or into a branch, however deep: whoever stands further out
 // runs whenever the inner one does. It may not leave a branch, whose side may not run, nor cross
-// the border of a frame, whose inside runs another number of times than its outside.
+// the border of a frame, whose inside runs another number of times than its outside. Who joins
+// branches runs whichever of them did, and may wait for nodes on all of their sides.
 void check_control_stays_in_its_scope(const Graph& graph, Findings& findings) {
   if (graph.scope_count() == 0) return;
   const ScopeTree tree(graph);
@@ -83,7 +85,10 @@ void check_control_stays_in_its_scope(const Graph& graph, Findings& findings) {
     const ScopeId to = graph.scope(node);
     for (const NodeId control : graph.controls(node)) {
       const ScopeId from = graph.scope(control);
-      if (tree.frame(from) == tree.frame(to) && tree.contains(from, to)) continue;
+      if (tree.frame(from) == tree.frame(to) &&
+          (tree.contains(from, to) || joins_branches(graph, node))) {
+        continue;
+      }
       findings.add(
           node, "'{}' ({}) waits for '{}' ({}); control does not leave a branch or cross a frame",
           graph.name(node), describe(to), graph.name(control), describe(from));

@@ -68,14 +68,14 @@ std::map<std::uint32_t, ArgAttributes> arg_attributes_of(std::string_view functi
       if (reader.tag() == 1) {
         number = reader.get_uint32();
       } else if (reader.tag() == 2) {
-        for_each_field(view_of(reader.get_view()), [&](auto, std::string_view,
-                                                       std::string_view attribute) {
-          std::pair<std::string, std::string> read;
-          for_each_field(attribute, [&](auto part, std::string_view, std::string_view content) {
-            (part == 1 ? read.first : read.second) = content;
-          });
-          attributes.push_back(std::move(read));
-        });
+        for_each_field(
+            view_of(reader.get_view()), [&](auto, std::string_view, std::string_view attribute) {
+              std::pair<std::string, std::string> read;
+              for_each_field(attribute, [&](auto part, std::string_view, std::string_view content) {
+                (part == 1 ? read.first : read.second) = content;
+              });
+              attributes.push_back(std::move(read));
+            });
       } else {
         reader.skip();
       }

@@ -122,8 +122,10 @@ class Scopes {
                               "and leave it by Exit",
                               printable(def.name), describe(here.frame), describe(from.frame)),
                           .place = {}});
-      } else {
-        here.conditions = join(here.conditions, from.conditions, merges && !wire.is_control);
+      } else if (!merges) {
+        here.conditions = join(here.conditions, from.conditions, /*keeps_common_only=*/false);
+      } else if (!wire.is_control) {  // it runs although those it waits for do not
+        here.conditions = join(here.conditions, from.conditions, /*keeps_common_only=*/true);
       }
       is_first = false;
     }

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ebb/graph/control_flow.h"
 #include "ebb/rewrite/readers.h"
 #include "ebb/rewrite/rewriter.h"
 #include "ebb/rewrite/scopes.h"
@@ -67,10 +68,12 @@ Status Delay::check(const Rewriter& rewriter, const DelayDecision& decision) {
                               "leave a branch",
                               with_scope(graph, node), with_scope(graph, after)));
   }
-  if (takes_out_of_frame(graph, node)) {
-    return refuse("R11", fmt::format("{} takes a value out of a frame and runs in there; control "
-                                     "does not cross a frame",
-                                     with_scope(graph, node)));
+  if (leads_elsewhere(graph, after)) {
+    return refuse("R11", fmt::format("who waits for '{}' waits inside a loop or in its next round",
+                                     graph.name(after)));
+  }
+  if (comes_from_elsewhere(graph, node)) {
+    return refuse("R11", fmt::format("'{}' leaves a loop, and waits inside it", graph.name(node)));
   }
   const Stretch stretch = lines_between(rewriter, decision);
   const NodeId moving = first_seen_outside(graph, stretch.moving);

@@ -4,6 +4,7 @@
 #include <numeric>
 #include <span>
 
+#include "ebb/graph/control_flow.h"
 #include "ebb/graph/ebb_ops.h"
 
 namespace ebb {
@@ -76,7 +77,8 @@ void LmsTriggers::look_ahead() {
 }
 
 bool LmsTriggers::fits(NodeId g, NodeId f2) {
-  return graph_.scope(g) == graph_.scope(f2) && reachability_.reaches(g, f2);
+  return graph_.scope(g) == graph_.scope(f2) && !leads_elsewhere(graph_, g) &&
+         reachability_.reaches(g, f2);
 }
 
 NodeId LmsTriggers::direct_order(NodeId f1, NodeId f2) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ebb/graph/control_flow.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/repeatable.h"
 #include "ebb/rewrite/scopes.h"
@@ -121,6 +122,10 @@ Objection objection_to_trigger(const Rewriter& rewriter, TensorId source,
   const NodeId trigger = group.trigger;
   if (!graph.is_op(trigger)) {
     return Reason{"R08", fmt::format("'{}' is given from outside; a trigger is an operation",
+                                     graph.name(trigger))};
+  }
+  if (leads_elsewhere(graph, trigger)) {
+    return Reason{"R11", fmt::format("who waits for '{}' waits inside a loop or in its next round",
                                      graph.name(trigger))};
   }
   for (const NodeId reader : group.readers) {

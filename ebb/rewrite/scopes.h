@@ -16,10 +16,6 @@ bool runs_whenever(const Graph& graph, ScopeId outer, ScopeId inner);
 // The inner one of two scopes, one of which runs whenever the other does; nullopt when neither.
 std::optional<ScopeId> inner_scope(const Graph& graph, ScopeId a, ScopeId b);
 
-// Whether the node takes a value out of a frame, as TensorFlow's Exit does. It runs in there:
-// nobody outside can make it wait, though it stands outside.
-bool takes_out_of_frame(const Graph& graph, NodeId node);
-
 // "'a' (in branch 'then')".
 std::string with_scope(const Graph& graph, NodeId node);
 

@@ -1,0 +1,23 @@
+#include "ebb/graph/control_flow.h"
+
+#include <string_view>
+
+namespace ebb {
+
+bool leads_elsewhere(const Graph& graph, NodeId node) {
+  const std::string_view op = graph.op(node);
+  return op == "tf::Enter" || op == "tf::RefEnter" || op == "tf::NextIteration" ||
+         op == "tf::RefNextIteration";
+}
+
+bool comes_from_elsewhere(const Graph& graph, NodeId node) {
+  const std::string_view op = graph.op(node);
+  return op == "tf::Exit" || op == "tf::RefExit";
+}
+
+bool joins_branches(const Graph& graph, NodeId node) {
+  const std::string_view op = graph.op(node);
+  return op == "tf::Merge" || op == "tf::RefMerge";
+}
+
+}  // namespace ebb

@@ -1,0 +1,19 @@
+// What is special about the nodes that loops and branches are made of, as TensorFlow names them.
+#pragma once
+
+#include "ebb/graph/graph.h"
+
+namespace ebb {
+
+// Whether who waits for it waits somewhere else than it stands: inside the loop for tf::Enter, in
+// the loop's next round for tf::NextIteration.
+bool leads_elsewhere(const Graph& graph, NodeId node);
+
+// Whether it waits somewhere else than it stands: tf::Exit waits inside the loop.
+bool comes_from_elsewhere(const Graph& graph, NodeId node);
+
+// Whether it runs although others that it waits for do not, as tf::Merge after the two sides of a
+// conditional.
+bool joins_branches(const Graph& graph, NodeId node);
+
+}  // namespace ebb

@@ -20,6 +20,7 @@ std::string lms_json(const Graph& original, const LmsRewritten& done, double sec
                  {"encodes", done.proof.encodes},
                  {"decodes", done.proof.decodes},
                  {"bytes_swapped", done.plan.bytes.count},
+                 {"unknown_sizes", done.plan.unknown_sizes},
                  {"tensors_recomputed", done.plan.recomputes.size()},
                  {"bytes_recomputed", done.plan.bytes_recomputed.count},
                  {"recomputations", done.plan.recomputations},

@@ -73,7 +73,7 @@ bool add_backward_clones(const Graph& graph, const std::vector<LmsPhase>& phases
   for (const NodeId node : graph.order() | std::views::reverse) {
     const auto controls = graph.controls(node);
     const bool is_backward_clone =
-        graph.clone_of(node).valid() && !is_inside[node.index()] &&
+        graph.clone_of(node).valid() &&
         (serves[node.index()] || std::any_of(controls.begin(), controls.end(), [&](NodeId control) {
            return phases[control.index()] == LmsPhase::kBackward;
          }));

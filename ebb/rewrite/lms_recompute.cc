@@ -50,7 +50,7 @@ class Recomputing {
       is_reached[node.index()] = true;
     }
     for (const NodeId node : graph_.order() | std::views::reverse) {
-      if (!is_reached[node.index()] || !graph_.is_op(node)) continue;
+      if (!is_reached[node.index()]) continue;
       if (!is_of_any_type(graph_.op(node), options_.recompute_types)) continue;
       for (const TensorId result : graph_.results(node)) {
         if (graph_.root(graph_.storage(result)) == result) consider(result);
@@ -138,9 +138,9 @@ class Recomputing {
     return groups;
   }
 
+  // A clone waits for what its trigger waits for. (One that has this trigger itself joins by that.)
   bool waits(const LateReader& reader, NodeId trigger) {
-    if (!reader.is_clone()) return candidates_.waits(reader.node, trigger);
-    return reader.trigger == trigger || candidates_.waits(reader.trigger, trigger);
+    return candidates_.waits(reader.is_clone() ? reader.trigger : reader.node, trigger);
   }
 
   // What the clones read has more readers now.

@@ -1,4 +1,4 @@
-"""The wheel: built against this environment's torch, installed beside it, called."""
+"""The wheel: built against this environment's frameworks, installed beside them, called."""
 
 import os
 import pathlib
@@ -12,7 +12,7 @@ import zipfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-OURS = pathlib.Path(sysconfig.get_path("platlib"))  # has torch
+OURS = pathlib.Path(sysconfig.get_path("platlib"))  # has torch and TensorFlow
 CLEARED = ("PYTHONPATH", "LD_LIBRARY_PATH")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in CLEARED}
 
@@ -52,7 +52,8 @@ def test_the_wheel_holds_the_package_and_nothing_else(wheel):
     assert {name.split("/")[0].partition("-")[0] for name in names} == {"ebb", "ebb_lms"}
     assert {"ebb/__init__.py", "ebb/_core.pyi", "ebb/py.typed"} <= set(names)
     modules = {name.split(".")[0] for name in names if name.endswith(".so")}
-    assert modules == {"ebb/_core", "ebb/torch/_runtime"}
+    assert modules == {"ebb/_core", "ebb/tensorflow/libebb_grappler", "ebb/torch/_runtime"}
+    assert "ebb-lms.pth" in names  # read when Python starts, where site-packages is its folder
 
 
 def test_the_wheel_is_tagged_for_the_stable_abi_where_there_is_one(wheel):
@@ -63,13 +64,14 @@ def test_the_wheel_is_tagged_for_the_stable_abi_where_there_is_one(wheel):
         assert tag == [f"cp3{sys.version_info.minor}"] * 2
 
 
-def test_torch_is_an_extra_and_not_a_dependency(wheel):
+def test_frameworks_are_extras_and_not_dependencies(wheel):
     archive = zipfile.ZipFile(wheel)
     [metadata] = [name for name in archive.namelist() if name.endswith("/METADATA")]
     lines = archive.read(metadata).decode().splitlines()
     required = [line for line in lines if line.startswith("Requires-Dist:")]
     assert sorted(required) == [
         'Requires-Dist: safetensors; extra == "torch"',
+        'Requires-Dist: tensorflow>=2.16; extra == "tensorflow"',
         'Requires-Dist: torch==2.11.*; extra == "torch"',
     ]
 

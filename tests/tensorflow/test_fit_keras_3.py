@@ -3,9 +3,9 @@
 import keras
 import pytest
 from models import CASES
-from same_training import check_case
+from same_training import swapped, train_both
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_losses_and_weights(name):
-    check_case(keras, name)
+    assert swapped(train_both(keras, name)) > 0

@@ -43,6 +43,7 @@ std::vector<ImplicitCopy> find_implicit_copies(const Graph& graph) {
   };
   for (const NodeId node : graph.order()) {
     if (graph.op(node) == kSwapIn || graph.runs_on_host(node)) continue;
+    if (graph.op(node).starts_with("tf::")) continue;
     for (const Operand& operand : graph.operands(node)) {
       if (operand.tensor.valid() && on_host(operand.tensor)) {
         copies.push_back({operand.tensor, node});

@@ -35,7 +35,8 @@ Error as_error(const Violation& violation);
 Error as_error(const Violation& violation, const ParsedGraph& parsed);
 
 // Legal, but worth saying: an operation of the device that reads a tensor of the host makes the
-// framework copy it on the spot (the paper's equation 2).
+// framework copy it on the spot (the paper's equation 2). Not so TensorFlow's: its kernels want
+// some operands on the host, handles and shapes above all.
 struct ImplicitCopy {
   TensorId tensor;
   NodeId reader;

@@ -5,18 +5,23 @@
 
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/verify.h"
+#include "ebb/import/graphdef_file_node.h"
 #include "ebb/order/gamma.h"
 
 namespace ebb {
 namespace {
 
+bool is_counted_operation(const Graph& graph, NodeId node) {
+  return graph.is_op(node) && !is_file_node(graph, node);
+}
+
 Summary::Counts count(const Graph& graph) {
   Summary::Counts counts;
-  counts.nodes = graph.node_count();
+  counts.nodes = counted_nodes(graph);
   counts.tensors = graph.tensor_count();
   counts.storages = graph.storage_count();
   for (const NodeId node : graph.nodes()) {
-    counts.operations += graph.kind(node) == NodeKind::kOp ? 1 : 0;
+    counts.operations += is_counted_operation(graph, node) ? 1 : 0;
     counts.inputs += graph.kind(node) == NodeKind::kInput ? 1 : 0;
     counts.parameters += graph.kind(node) == NodeKind::kParam ? 1 : 0;
     counts.constants += graph.kind(node) == NodeKind::kConst ? 1 : 0;
@@ -108,7 +113,7 @@ Summary summarize(const Graph& graph) {
   summary.highest_gamma = gamma.highest();
   std::vector<std::size_t> width(gamma.highest() + 1);
   for (const NodeId node : graph.nodes()) {
-    if (graph.is_op(node)) ++width[gamma[node]];
+    if (is_counted_operation(graph, node)) ++width[gamma[node]];
   }
   const auto widest = std::max_element(width.begin(), width.end());
   summary.widest_level = static_cast<std::uint32_t>(widest - width.begin());
@@ -122,7 +127,8 @@ Summary summarize(const Graph& graph) {
   summary.floor = find_floor(graph);
   std::set<std::string_view> devices;
   for (const NodeId node : graph.nodes()) {
-    if (graph.is_op(node) && !graph.runs_on_host(node)) devices.insert(graph.device(node));
+    const bool is_counted = is_counted_operation(graph, node);
+    if (is_counted && !graph.runs_on_host(node)) devices.insert(graph.device(node));
   }
   summary.devices = devices.size();
   summary.implicit_copies = find_implicit_copies(graph).size();

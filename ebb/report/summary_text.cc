@@ -4,6 +4,7 @@
 
 #include "ebb/graph/print.h"
 #include "ebb/graph/text_names.h"
+#include "ebb/import/graphdef_file_node.h"
 #include "ebb/order/gamma.h"
 #include "ebb/report/curve.h"
 #include "ebb/report/summary.h"
@@ -77,7 +78,7 @@ std::string curve_text(const Graph& graph, const MemoryCurve& memory) {
   std::vector<Bytes> values;
   std::vector<NodeId> nodes;
   for (std::uint32_t i = 0; i < graph.order().size(); ++i) {
-    if (!graph.is_op(graph.order()[i])) continue;
+    if (!graph.is_op(graph.order()[i]) || is_file_node(graph, graph.order()[i])) continue;
     values.push_back(memory.device[i]);
     nodes.push_back(graph.order()[i]);
   }

@@ -1,5 +1,6 @@
 #include <nlohmann/json.hpp>
 
+#include "ebb/import/graphdef_file_node.h"
 #include "ebb/rewrite/lms_rewrite.h"
 
 namespace ebb {
@@ -12,8 +13,8 @@ std::string lms_json(const Graph& original, const LmsRewritten& done, double sec
                            {"consumer", done.graph.name(each.consumer)},
                            {"reason", reason_of(each)}});
   }
-  const Json out{{"nodes_before", original.node_count()},
-                 {"nodes_after", done.graph.node_count()},
+  const Json out{{"nodes_before", counted_nodes(original)},
+                 {"nodes_after", counted_nodes(done.graph)},
                  {"tensors_swapped", done.plan.swaps.size()},
                  {"swap_outs", done.proof.swap_outs},
                  {"swap_ins", done.plan.swap_ins},

@@ -6,6 +6,7 @@
 
 #include "ebb/graph/graph_check.h"
 #include "ebb/graph/verify.h"
+#include "ebb/import/graphdef_file_node.h"
 #include "ebb/rewrite/proof_matching.h"
 #include "ebb/rewrite/proof_nodes.h"
 #include "ebb/rewrite/proof_order.h"
@@ -71,7 +72,7 @@ tl::expected<Proof, Difference> compare_computations(const Graph& original, cons
   }
   Matching matching(original, rewritten);
   if (auto found = matching.find_missing()) return refuse(found);
-  Proof proof{.nodes = original.node_count()};
+  Proof proof{.nodes = counted_nodes(original)};
   const Values values(original, options);
   NodeProver nodes(matching, values, options, proof);
   for (const NodeId node : rewritten.order()) {

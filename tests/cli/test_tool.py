@@ -83,13 +83,6 @@ def test_a_missing_file_is_status_3(ebb):
     assert done.stderr == "ebb: cannot read nowhere.ebb: No such file or directory\n"
 
 
-def test_a_graphdef_is_refused_by_name(ebb, tmp_path):
-    (tmp_path / "g.pb").write_bytes(b"\x0a\x03abc")
-    done = ebb("show", "g.pb")
-    assert done.returncode == 3
-    assert done.stderr == "ebb: g.pb: this version of ebb reads .ebb texts only\n"
-
-
 BAD_INPUTS = {
     "empty": b"",
     "not UTF-8": b"graph \xff {\n",

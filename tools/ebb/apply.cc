@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "ebb/base/file.h"
+#include "ebb/import/graphdef_file_node.h"
 #include "ebb/rewrite/plan_file.h"
 #include "ebb/rewrite/proof.h"
 #include "input.h"
@@ -18,6 +19,7 @@ struct ApplyOptions {
   RewrittenOutput output;
   std::string input;
   std::string plan;
+  TensorFlowOptions tensorflow;
   bool json = false;
 };
 
@@ -40,10 +42,10 @@ Result<Applied> read_and_apply(const ApplyOptions& options, const Graph& graph) 
 
 std::string json_text(const Graph& graph, const Applied& applied) {
   const nlohmann::ordered_json out{
-      {"nodes_before", graph.node_count()}, {"nodes_after", applied.graph.node_count()},
-      {"decisions", applied.decisions},     {"swap_outs", applied.proof.swap_outs},
-      {"swap_ins", applied.proof.swap_ins}, {"encodes", applied.proof.encodes},
-      {"decodes", applied.proof.decodes},   {"snapshots", applied.proof.snapshots},
+      {"nodes_before", counted_nodes(graph)}, {"nodes_after", counted_nodes(applied.graph)},
+      {"decisions", applied.decisions},       {"swap_outs", applied.proof.swap_outs},
+      {"swap_ins", applied.proof.swap_ins},   {"encodes", applied.proof.encodes},
+      {"decodes", applied.proof.decodes},     {"snapshots", applied.proof.snapshots},
       {"clones", applied.proof.clones}};
   return out.dump(2) + "\n";
 }
@@ -56,15 +58,22 @@ Result<int> apply(const ApplyOptions& options) {
   if (options.input == "-" && options.plan == "-") {
     return fail(ErrorKind::kUsage, "standard input can be the graph or the plan, not both");
   }
-  const auto graph = read_graph(options.input);
-  if (!graph) return fail(graph.error());
-  const auto applied = read_and_apply(options, *graph);
+  const auto input = read_valid_input(options.input, options.tensorflow);
+  if (!input) return fail(input.error());
+  const auto form = options.output.form(*input, options.tensorflow);
+  if (!form) return fail(form.error());
+  const auto applied = read_and_apply(options, input->graph());
   if (!applied) return fail(applied.error());
-  if (auto ok = options.output.write(applied->graph); !ok) return fail(ok.error());
+  const auto written = [&] {
+    const Progress progress("writing");
+    return in_form(*form, *input, applied->graph, options.tensorflow);
+  }();
+  if (!written) return fail(written.error());
+  if (auto ok = write_file(options.output.path, *written); !ok) return fail(ok.error());
   write_to_stderr(fmt::format("Applied {} decision{}: {}\n", applied->decisions,
                               applied->decisions == 1 ? "" : "s", to_text(applied->proof)));
   if (!options.json) return 0;
-  return write_file("-", json_text(*graph, *applied)).map([] { return 0; });
+  return write_file("-", json_text(input->graph(), *applied)).map([] { return 0; });
 }
 
 }  // namespace
@@ -73,12 +82,13 @@ Command add_apply(CLI::App& app) {
   auto options = std::make_shared<ApplyOptions>();
   CLI::App* command =
       app.add_subcommand("apply", "Rewrite a graph by the decisions of a plan file");
-  command->add_option("IN", options->input, "The graph, an .ebb text; - is standard input")
-      ->required();
+  command->add_option("IN", options->input, kInputHelp)->required();
   command->add_option("PLAN", options->plan, "The plan, made for this graph; - is standard input")
       ->required();
   options->output.add_options(*command);
   command->add_flag("--json", options->json, "Print what was done as one JSON object");
+  options->tensorflow.add_reading(*command);
+  options->tensorflow.add_writing(*command);
   command->footer(
       "A decision that does not apply is named with its line, and nothing is written: status 3.\n"
       "The result is verified, and proved to be the same computation, before it is written.\n"
@@ -86,6 +96,7 @@ Command add_apply(CLI::App& app) {
       "Examples:\n"
       "  ebb rewrite step.ebb -o rewritten.ebb --save-plan step.plan\n"
       "  ebb apply step.ebb step.plan -o again.ebb\n"
+      "  ebb apply graph.pb graph.plan -o rewritten.pb\n"
       "  ebb apply step.ebb step.plan -o again.ebb --dump-after=each 2> steps.txt");
   return {command, [options] { return apply(*options); }};
 }

@@ -1,12 +1,62 @@
 #include "input.h"
 
+#include <algorithm>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 
 #include "ebb/base/file.h"
 #include "ebb/graph/verify.h"
+#include "ebb/import/graphdef.h"
 #include "progress.h"
 
 namespace ebb::tool {
+namespace {
+
+// `graph NAME {`, behind blanks and comments.
+bool begins_like_ebb(std::string_view content) {
+  constexpr std::string_view kBlanks = " \t\r\n";
+  constexpr std::string_view kGraph = "graph";
+  for (;;) {
+    content.remove_prefix(std::min(content.find_first_not_of(kBlanks), content.size()));
+    if (!content.starts_with('#')) break;
+    content.remove_prefix(std::min(content.find('\n'), content.size()));
+  }
+  if (!content.starts_with(kGraph)) return false;
+  content.remove_prefix(kGraph.size());
+  return !content.empty() && kBlanks.find(content.front()) != std::string_view::npos;
+}
+
+bool is_binary(std::string_view content) {
+  constexpr std::size_t kLookedAt = 4096;
+  return std::ranges::any_of(content.substr(0, kLookedAt), [](char c) {
+    return static_cast<unsigned char>(c) < 0x20 && (c < '\t' || c > '\r');
+  });
+}
+
+Result<InputGraph> read_tensorflow(const std::string& path, std::string content,
+                                   const TensorFlowOptions& options) {
+  auto file = read_tensorflow_file(std::move(content), options.file());
+  if (!file) return fail(in_file(file.error(), path));
+  auto graph = import_graphdef(file->graphdef(), options.reading());
+  if (!graph) return fail(in_file(graph.error(), path));
+  std::vector<int> no_lines(graph->node_count());
+  return InputGraph{.path = path,
+                    .parsed = {.graph = *std::move(graph), .lines = std::move(no_lines)},
+                    .tensorflow = *std::move(file)};
+}
+
+Result<InputGraph> read_content(const std::string& path, std::string content,
+                                const TensorFlowOptions& options) {
+  if (auto ok = options.check(); !ok) return fail(ok.error());
+  if (is_tensorflow_file(path, content)) return read_tensorflow(path, std::move(content), options);
+  auto parsed = parse(content);
+  if (!parsed) return fail(in_file(parsed.error(), path));
+  return InputGraph{.path = path, .parsed = *std::move(parsed), .tensorflow = {}};
+}
+
+}  // namespace
 
 std::string shown_name(const std::string& path) {
   return path == "-" ? "standard input" : printable(path);
@@ -20,27 +70,48 @@ Error in_file(Error error, const std::string& path) {
   return error;
 }
 
-Result<ParsedGraph> read_graph_text(const std::string& path) {
-  if (path.ends_with(".pb") || path.ends_with(".pbtxt")) {
-    return fail(ErrorKind::kBadInput,
-                fmt::format("{}: this version of ebb reads .ebb texts only", path));
-  }
+bool is_tensorflow_file(const std::string& path, std::string_view content) {
+  if (path.ends_with(".ebb")) return false;
+  if (path.ends_with(".pb") || path.ends_with(".pbtxt")) return true;
+  return !begins_like_ebb(content) && (is_binary(content) || is_textproto(content));
+}
+
+Result<InputGraph> read_input(const std::string& path, const TensorFlowOptions& options) {
   const Progress progress("reading");
-  const auto text = read_file(path);
-  if (!text) return fail(text.error());
-  auto parsed = parse(*text);
-  if (!parsed) return fail(in_file(parsed.error(), path));
-  return parsed;
+  auto content = read_file(path);
+  if (!content) return fail(content.error());
+  return read_content(path, *std::move(content), options);
+}
+
+Result<InputGraph> read_valid_input(const std::string& path, std::string content,
+                                    const TensorFlowOptions& options) {
+  auto input = read_content(path, std::move(content), options);
+  if (!input) return fail(input.error());
+  if (auto ok = options.check_read({input->read()}); !ok) return fail(ok.error());
+  if (input->tensorflow) return input;  // verified as it was read
+  if (const auto found = find_violations(input->graph(), 1); !found.empty()) {
+    return fail(in_file(as_error(found.front(), input->parsed), path));
+  }
+  return input;
+}
+
+Result<InputGraph> read_valid_input(const std::string& path, const TensorFlowOptions& options) {
+  const Progress progress("reading");
+  auto content = read_file(path);
+  if (!content) return fail(content.error());
+  return read_valid_input(path, *std::move(content), options);
 }
 
 Result<Graph> read_graph(const std::string& path) {
-  auto parsed = read_graph_text(path);
-  if (!parsed) return fail(parsed.error());
-  const Progress progress("checking");
-  if (const auto found = find_violations(parsed->graph, 1); !found.empty()) {
-    return fail(in_file(as_error(found.front(), *parsed), path));
+  auto input = read_valid_input(path, {});
+  if (!input) return fail(input.error());
+  if (input->tensorflow) {
+    return fail(ErrorKind::kBadInput,
+                fmt::format("{}: this is a {}; what runs here are .ebb texts of steps that were "
+                            "captured from PyTorch",
+                            shown_name(path), input->tensorflow->describe()));
   }
-  return std::move(parsed->graph);
+  return std::move(input->parsed.graph);
 }
 
 }  // namespace ebb::tool

@@ -5,7 +5,7 @@
 
 #include "commands.h"
 #include "ebb/base/file.h"
-#include "ebb/graph/print.h"
+#include "ebb/graph/ebb_ops.h"
 #include "ebb/rewrite/lms_rewrite.h"
 #include "ebb/rewrite/plan_file.h"
 #include "input.h"
@@ -21,8 +21,23 @@ struct RewriteOptions {
   std::string input;
   std::string plan;  // where to write the decisions; empty: nowhere
   LmsOptions lms;
+  TensorFlowOptions tensorflow;
   bool json = false;
 };
+
+// A graph that was rewritten before may be rewritten further; who did not mean to should know.
+std::string before_note(const Graph& graph) {
+  std::size_t swap_outs = 0;
+  std::size_t clones = 0;
+  for (const NodeId node : graph.nodes()) {
+    swap_outs += graph.op(node) == kSwapOut ? 1 : 0;
+    clones += graph.clone_of(node).valid() ? 1 : 0;
+  }
+  if (swap_outs + clones == 0) return {};
+  return fmt::format(
+      "Rewritten before: {} swap-out{} and {} clone{} are there already, and stay as they are\n",
+      swap_outs, swap_outs == 1 ? "" : "s", clones, clones == 1 ? "" : "s");
+}
 
 Result<int> rewrite(const RewriteOptions& options) {
   if (auto ok = options.output.check(options.json, options.plan); !ok) return fail(ok.error());
@@ -34,24 +49,36 @@ Result<int> rewrite(const RewriteOptions& options) {
                 fmt::format("the plan would replace the graph '{}'; give another name",
                             printable(options.plan)));
   }
-  const auto graph = read_graph(options.input);
-  if (!graph) return fail(graph.error());
+  const auto input = read_valid_input(options.input, options.tensorflow);
+  if (!input) return fail(input.error());
+  const Graph& graph = input->graph();
+  const auto form = options.output.form(*input, options.tensorflow);
+  if (!form) return fail(form.error());
+  if (is_tensorflow(*form) && !options.lms.codec.empty()) {
+    return fail(ErrorKind::kUsage,
+                "--codec has no form in TensorFlow's files yet; leave it out, or write .ebb");
+  }
   const auto start = std::chrono::steady_clock::now();
   auto done = [&] {
     const Progress progress("rewriting");
-    return rewrite_by_lms(*graph, options.lms, options.output.rewriting());
+    return rewrite_by_lms(graph, options.lms, options.output.rewriting());
   }();
   if (!done) return fail(done.error());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  const auto written = [&] {
+    const Progress progress("writing");
+    return in_form(*form, *input, done->graph, options.tensorflow);
+  }();
+  if (!written) return fail(written.error());
   // The graph last: where it is, all is.
   if (!options.plan.empty()) {
-    const std::string text = to_text(plan_of(*graph, done->graph, done->journal));
+    const std::string text = to_text(plan_of(graph, done->graph, done->journal));
     if (auto ok = write_file(options.plan, text); !ok) return fail(ok.error());
   }
-  if (auto ok = options.output.write(done->graph); !ok) return fail(ok.error());
-  write_to_stderr(lms_summary(*graph, *done));
+  if (auto ok = write_file(options.output.path, *written); !ok) return fail(ok.error());
+  write_to_stderr(before_note(graph) + lms_summary(graph, *done));
   if (!options.json) return 0;
-  return write_file("-", lms_json(*graph, *done, took.count())).map([] { return 0; });
+  return write_file("-", lms_json(graph, *done, took.count())).map([] { return 0; });
 }
 
 }  // namespace
@@ -60,17 +87,19 @@ Command add_rewrite(CLI::App& app) {
   auto options = std::make_shared<RewriteOptions>();
   CLI::App* command = app.add_subcommand(
       "rewrite", "Swap tensors to the host and back, chosen by the paper's parameters");
-  command->add_option("IN", options->input, "The graph, an .ebb text; - is standard input")
-      ->required();
+  command->add_option("IN", options->input, kInputHelp)->required();
   options->output.add_options(*command);
   command->add_option("--save-plan", options->plan, "Write the decisions too, for 'ebb apply'");
   command->add_flag("--json", options->json, "Print what was done as one JSON object");
   add_lms_options(*command, options->lms);
+  options->tensorflow.add_reading(*command);
+  options->tensorflow.add_writing(*command);
   command->footer(
       "The result is verified, and proved to be the same computation, before it is written.\n"
       "A scope is one or more whole components of a name: 'adam' is in step/adam/mul, not in\n"
       "adam2/mul. Lists are given with commas. docs/paper.md explains every parameter.\n\n"
       "Examples:\n"
+      "  ebb rewrite graph.pb -o rewritten.pb --optimizer-scopes adam_optimizer\n"
       "  ebb rewrite step.ebb -o rewritten.ebb\n"
       "  ebb rewrite step.ebb -o rewritten.ebb --ctrld-strategy direct_order --lb 3 --n-tensors "
       "20\n"

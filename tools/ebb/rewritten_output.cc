@@ -7,14 +7,17 @@
 #include "ebb/base/file.h"
 #include "ebb/graph/print.h"
 #include "ebb/rewrite/decision.h"
-#include "progress.h"
 
 namespace ebb::tool {
 
 void RewrittenOutput::add_options(CLI::App& command) {
   command
-      .add_option("-o,--output", path, "Where to write the graph, as .ebb; - is standard output")
+      .add_option("-o,--output", path,
+                  "Where to write the graph: .ebb, .pb or .pbtxt by its suffix, else as it was "
+                  "read;\n- is standard output")
       ->required();
+  command.add_option("--to", format, "The form, whatever the suffix: ebb, pb, pbtxt")
+      ->check(CLI::IsMember({"ebb", "pb", "pbtxt"}));
   command
       .add_option("--dump-after", dump_after,
                   "'each': print the graph after every decision, on standard error")
@@ -36,7 +39,21 @@ Status RewrittenOutput::check(bool json, const std::string& kept) const {
                 fmt::format("the graph and the plan would be one file, '{}'; give two names",
                             printable(path)));
   }
+  if (format.empty() && form_of_suffix(path) == Form::kDot) {
+    return fail(ErrorKind::kUsage,
+                fmt::format("'{}' would be a drawing; write a graph, and 'ebb convert' draws it",
+                            printable(path)));
+  }
   return {};
+}
+
+Result<Form> RewrittenOutput::form(const InputGraph& input,
+                                   const TensorFlowOptions& options) const {
+  const Form form = form_called(format).value_or(form_of_suffix(path).value_or(form_of(input)));
+  if (!is_tensorflow(form)) {
+    if (auto ok = options.check_not_writing("an .ebb text"); !ok) return fail(ok.error());
+  }
+  return form;
 }
 
 RewriterOptions RewrittenOutput::rewriting() const {
@@ -46,11 +63,6 @@ RewriterOptions RewrittenOutput::rewriting() const {
     write_to_stderr(fmt::format("# after: {}\n{}", to_text(graph, decision), print(graph)));
   };
   return options;
-}
-
-Status RewrittenOutput::write(const Graph& graph) const {
-  const Progress progress("writing");
-  return write_file(path, print(graph));
 }
 
 }  // namespace ebb::tool

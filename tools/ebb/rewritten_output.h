@@ -8,6 +8,8 @@
 #include "ebb/base/result.h"
 #include "ebb/graph/graph.h"
 #include "ebb/rewrite/rewriter.h"
+#include "input.h"
+#include "output_form.h"
 
 namespace ebb::tool {
 
@@ -16,14 +18,17 @@ bool are_one_file(const std::string& a, const std::string& b);
 
 struct RewrittenOutput {
   std::string path;
+  std::string format;      // "ebb", "pb", "pbtxt", or empty: by the suffix of the path
   std::string dump_after;  // "each", or empty
 
   void add_options(CLI::App& command);
   // Standard output takes one thing, and what is written may not replace `kept`, a file that the
   // command reads or writes besides (empty: there is none). The graph may replace the graph.
   [[nodiscard]] Status check(bool json, const std::string& kept) const;
+  // That of the input, where neither --to nor the suffix says another. Wrong usage: options that
+  // are about writing in TensorFlow's forms, if it is none of these.
+  [[nodiscard]] Result<Form> form(const InputGraph& input, const TensorFlowOptions& options) const;
   [[nodiscard]] RewriterOptions rewriting() const;
-  [[nodiscard]] Status write(const Graph& graph) const;
 };
 
 }  // namespace ebb::tool

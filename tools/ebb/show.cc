@@ -12,23 +12,25 @@ namespace {
 
 struct ShowOptions {
   std::string input;
+  TensorFlowOptions tensorflow;
   bool json = false;
   bool dot = false;
   bool lines = false;
 };
 
 Result<int> show(const ShowOptions& options) {
-  const auto graph = read_graph(options.input);
-  if (!graph) return fail(graph.error());
+  const auto input = read_valid_input(options.input, options.tensorflow);
+  if (!input) return fail(input.error());
+  const Graph& graph = input->graph();
   std::string text;
   if (options.dot) {
-    text = to_dot(*graph);
+    text = to_dot(graph);
   } else {
     const Progress progress("measuring");
-    const Summary summary = summarize(*graph);
-    text = options.json    ? to_json(*graph, summary)
-           : options.lines ? lines_table(*graph, summary)
-                           : to_text(*graph, summary);
+    const Summary summary = summarize(graph);
+    text = options.json    ? to_json(graph, summary)
+           : options.lines ? lines_table(graph, summary)
+                           : to_text(graph, summary);
   }
   return write_file("-", text).map([] { return 0; });
 }
@@ -39,17 +41,18 @@ Command add_show(CLI::App& app) {
   auto options = std::make_shared<ShowOptions>();
   CLI::App* command = app.add_subcommand(
       "show", "What a graph holds and needs: counts, order, memory curve, peak, floor");
-  command->add_option("IN", options->input, "The graph, an .ebb text; - is standard input")
-      ->required();
+  command->add_option("IN", options->input, kInputHelp)->required();
   auto* json = command->add_flag("--json", options->json, "Print one JSON object instead");
   auto* dot = command->add_flag("--dot", options->dot, "Print the graph for Graphviz instead");
   auto* lines = command->add_flag("--lines", options->lines,
                                   "Print every line with its γ and the memory it runs in instead");
   json->excludes(dot)->excludes(lines);
   dot->excludes(lines);
+  options->tensorflow.add_reading(*command);
   command->footer(
       "Examples:\n"
       "  ebb show examples/resnet.ebb\n"
+      "  ebb show saved_model.pb --tags serve\n"
       "  ebb show examples/mlp.ebb --json | jq .peak_bytes\n"
       "  ebb show examples/tiny.ebb --dot | dot -Tsvg > tiny.svg");
   return {command, [options] { return show(*options); }};

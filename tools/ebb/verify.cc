@@ -9,6 +9,7 @@
 #include "commands.h"
 #include "ebb/base/file.h"
 #include "ebb/graph/text_names.h"
+#include "ebb/import/graphdef_file_node.h"
 #include "ebb/rewrite/proof.h"
 #include "input.h"
 #include "progress.h"
@@ -19,6 +20,7 @@ namespace {
 struct VerifyOptions {
   std::string input;
   std::string rewritten;  // empty: the question is about one graph
+  TensorFlowOptions tensorflow;
   bool allow_lossy = false;
   bool json = false;
 };
@@ -41,7 +43,7 @@ std::string json_text(const ParsedGraph& parsed, const std::vector<Violation>& f
   }
   const Json out{
       {"valid", found.empty()},
-      {"nodes", parsed.graph.node_count()},
+      {"nodes", counted_nodes(parsed.graph)},
       {"implicit_copies", found.empty() ? Json(find_implicit_copies(parsed.graph).size()) : Json()},
       {"violations", std::move(violations)}};
   return dumped(out);
@@ -64,9 +66,9 @@ void print_notes(const ParsedGraph& parsed, const std::string& name) {
   }
 }
 
-// Where a node stands in its text, or nothing.
+// Where a node stands in its text, or nothing: files of TensorFlow's have no lines.
 std::optional<int> line_of(const ParsedGraph& parsed, NodeId node) {
-  if (!node.valid()) return {};
+  if (!node.valid() || parsed.lines[node.index()] == 0) return {};
   return parsed.lines[node.index()];
 }
 
@@ -113,19 +115,25 @@ Result<int> verify_pair(const VerifyOptions& options) {
   if (options.input == "-" && options.rewritten == "-") {
     return fail(ErrorKind::kUsage, "standard input can be only one of the two graphs");
   }
-  const auto original = read_graph_text(options.input);
-  if (!original) return fail(original.error());
-  const auto rewritten = read_graph_text(options.rewritten);
-  if (!rewritten) return fail(rewritten.error());
-  const auto proof = prove(original->graph, rewritten->graph, options);
+  const auto original_input = read_input(options.input, options.tensorflow);
+  if (!original_input) return fail(original_input.error());
+  const auto rewritten_input = read_input(options.rewritten, options.tensorflow);
+  if (!rewritten_input) return fail(rewritten_input.error());
+  if (auto ok = options.tensorflow.check_read({original_input->read(), rewritten_input->read()});
+      !ok) {
+    return fail(ok.error());
+  }
+  const ParsedGraph& original = original_input->parsed;
+  const ParsedGraph& rewritten = rewritten_input->parsed;
+  const auto proof = prove(original.graph, rewritten.graph, options);
   const std::string original_name = shown_name(options.input);
   const std::string rewritten_name = shown_name(options.rewritten);
   std::string text;
   if (!proof) {
     const Difference& difference = proof.error();
     const bool in_original = !difference.rewritten.valid() && difference.original.valid();
-    const auto line = in_original ? line_of(*original, difference.original)
-                                  : line_of(*rewritten, difference.rewritten);
+    const auto line = in_original ? line_of(original, difference.original)
+                                  : line_of(rewritten, difference.rewritten);
     const Error error{.kind = ErrorKind::kRefused,
                       .code = difference.code,
                       .message = difference.message,
@@ -136,31 +144,33 @@ Result<int> verify_pair(const VerifyOptions& options) {
     text = fmt::format("{}: the same computation as {}: {}\n", rewritten_name, original_name,
                        to_text(*proof));
   }
-  if (options.json) text = json_text(*original, *rewritten, proof);
+  if (options.json) text = json_text(original, rewritten, proof);
   if (auto written = write_file("-", text); !written) return fail(written.error());
   return proof ? 0 : static_cast<int>(ErrorKind::kRefused);
 }
 
 Result<int> verify(const VerifyOptions& options) {
   if (!options.rewritten.empty()) return verify_pair(options);
-  const auto parsed = read_graph_text(options.input);
-  if (!parsed) return fail(parsed.error());
+  const auto input = read_input(options.input, options.tensorflow);
+  if (!input) return fail(input.error());
+  if (auto ok = options.tensorflow.check_read({input->read()}); !ok) return fail(ok.error());
+  const ParsedGraph& parsed = input->parsed;
   const std::string name = shown_name(options.input);
   std::vector<Violation> found;
   {
     const Progress progress("checking");
-    found = find_violations(parsed->graph);
+    found = find_violations(parsed.graph);
   }
   for (const Violation& violation : found) {
-    write_to_stderr(fmt::format("ebb: {}\n", as_error(violation, *parsed).render(name)));
+    write_to_stderr(fmt::format("ebb: {}\n", as_error(violation, parsed).render(name)));
   }
   std::string text;
   if (options.json) {
-    text = json_text(*parsed, found);
+    text = json_text(parsed, found);
   } else if (found.empty()) {
     text = fmt::format("{}: valid: {} nodes, all {} invariants hold\n", name,
-                       parsed->graph.node_count(), invariant_count());
-    print_notes(*parsed, name);
+                       counted_nodes(parsed.graph), invariant_count());
+    print_notes(parsed, name);
   }
   if (auto written = write_file("-", text); !written) return fail(written.error());
   return found.empty() ? 0 : static_cast<int>(ErrorKind::kRefused);
@@ -172,8 +182,7 @@ Command add_verify(CLI::App& app) {
   auto options = std::make_shared<VerifyOptions>();
   CLI::App* command = app.add_subcommand(
       "verify", "Whether a graph keeps every invariant; whether two are the same computation");
-  command->add_option("IN", options->input, "The graph, an .ebb text; - is standard input")
-      ->required();
+  command->add_option("IN", options->input, kInputHelp)->required();
   auto* rewritten = command->add_option(
       "REWRITTEN", options->rewritten,
       "What was made of it by rewriting: prove that it is the same computation");
@@ -182,13 +191,15 @@ Command add_verify(CLI::App& app) {
                  "Take what a lossy codec gives back for what was encoded")
       ->needs(rewritten);
   command->add_flag("--json", options->json, "Print one JSON object");
+  options->tensorflow.add_reading(*command);
   command->footer(
       "Exit status: 0 when every invariant holds, or the computation is the same; 5 when not; 3 "
       "when\n"
-      "a text is no graph (docs/errors.md explains each code).\n\n"
+      "a file is no graph (docs/errors.md explains each code).\n\n"
       "Examples:\n"
       "  ebb verify examples/resnet.ebb\n"
       "  ebb verify step.ebb rewritten.ebb\n"
+      "  ebb verify graph.pb rewritten.pb\n"
       "  ebb-example mlp | ebb verify -");
   return {command, [options] { return verify(*options); }};
 }

@@ -1,8 +1,10 @@
 #include "ebb/export/rewrite_functions.h"
 
+#include <algorithm>
 #include <map>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/import/functiondef.h"
@@ -65,6 +67,27 @@ Result<FunctionsRewritten> rewrite_functions(std::string_view graphdef, const Lm
   return out;
 }
 
+bool was_any_rewritten(const std::vector<FunctionOutcome>& functions) {
+  return std::any_of(functions.begin(), functions.end(),
+                     [](const FunctionOutcome& each) { return each.left_alone.empty(); });
+}
+
+std::string with_functions_json(const std::string& json,
+                                const std::vector<FunctionOutcome>& functions) {
+  using Json = nlohmann::ordered_json;
+  Json list = Json::array();
+  for (const FunctionOutcome& each : functions) {
+    list.push_back(Json{{"name", each.name},
+                        {"tensors_swapped", each.tensors_swapped},
+                        {"swap_ins", each.swap_ins},
+                        {"bytes_swapped", each.bytes_swapped.count},
+                        {"left_alone", each.left_alone.empty() ? Json() : Json(each.left_alone)}});
+  }
+  Json out = Json::parse(json);
+  out["functions"] = std::move(list);
+  return out.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
 std::string functions_summary(const std::vector<FunctionOutcome>& functions) {
   std::string out;
   std::map<std::string, std::pair<std::size_t, std::string>> reasons;
@@ -118,6 +141,16 @@ Result<std::size_t> prove_functions(std::string_view original, std::string_view 
     ++proved;
   }
   return proved;
+}
+
+std::string with_functions_of(std::string_view original, std::string_view rewritten) {
+  std::map<std::string, std::string, std::less<>> functions;
+  if (const auto library = FunctionLibrary::read(original)) {
+    for (const LibraryFunction& each : library->functions()) {
+      functions.emplace(each.name, each.bytes);
+    }
+  }
+  return with_functions(rewritten, functions);
 }
 
 }  // namespace ebb

@@ -36,13 +36,22 @@ struct FunctionsRewritten {
                                                            const GraphDefOptions& reading,
                                                            const GraphDefExport& writing);
 
+bool was_any_rewritten(const std::vector<FunctionOutcome>& functions);
+
 // For people: one line for each that was rewritten, and one for the others with each reason.
 std::string functions_summary(const std::vector<FunctionOutcome>& functions);
+
+// For programs: the JSON object `json` with a list `functions` more.
+std::string with_functions_json(const std::string& json,
+                                const std::vector<FunctionOutcome>& functions);
 
 // Whether the functions of two GraphDefs are the same computations: as many, of the same names,
 // each with the same bytes or proved. An error (kRefused) names the function.
 [[nodiscard]] Result<std::size_t> prove_functions(std::string_view original,
                                                   std::string_view rewritten,
                                                   const GraphDefOptions& reading);
+
+// The second GraphDef with the functions of the first.
+std::string with_functions_of(std::string_view original, std::string_view rewritten);
 
 }  // namespace ebb

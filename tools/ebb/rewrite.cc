@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "ebb/base/file.h"
+#include "ebb/export/rewrite_functions.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/rewrite/lms_rewrite.h"
 #include "ebb/rewrite/plan_file.h"
@@ -39,6 +40,37 @@ std::string before_note(const Graph& graph) {
       swap_outs, swap_outs == 1 ? "" : "s", clones, clones == 1 ? "" : "s");
 }
 
+// The functions in the library of a file of TensorFlow's, which the graph may only call. They are
+// put into the graph's file; nothing is done for other files.
+Result<std::vector<FunctionOutcome>> rewrite_library(InputGraph& input,
+                                                     const RewriteOptions& options) {
+  if (!input.tensorflow) return std::vector<FunctionOutcome>();
+  auto done = rewrite_functions(input.tensorflow->graphdef(), options.lms,
+                                options.tensorflow.reading(), options.tensorflow.writing());
+  if (!done) return fail(in_file(done.error(), input.path));
+  if (!was_any_rewritten(done->functions)) return std::move(done->functions);
+  if (!options.plan.empty()) {
+    return fail(ErrorKind::kUsage,
+                "--save-plan: a plan is about the graph, and here functions are rewritten too; "
+                "write the graph without a plan");
+  }
+  auto graph = import_graphdef(done->graphdef, options.tensorflow.reading());
+  if (!graph) return fail(in_file(graph.error(), input.path));
+  input.parsed.graph = *std::move(graph);
+  return std::move(done->functions);
+}
+
+Result<LmsRewritten> rewrite_graph(const Graph& graph, const RewriteOptions& options,
+                                   bool may_lack_scopes) {
+  const Progress progress("rewriting");
+  auto done = rewrite_by_lms(graph, options.lms, options.output.rewriting());
+  if (done || !may_lack_scopes || done.error().kind != ErrorKind::kUsage) return done;
+  // The step is in a function, and so are its scopes: the graph stays as it is.
+  LmsOptions nothing;
+  nothing.n_tensors = 0;
+  return rewrite_by_lms(graph, nothing, options.output.rewriting());
+}
+
 Result<int> rewrite(const RewriteOptions& options) {
   if (auto ok = options.output.check(options.json, options.plan); !ok) return fail(ok.error());
   if (options.plan == "-" && options.json) {
@@ -49,9 +81,8 @@ Result<int> rewrite(const RewriteOptions& options) {
                 fmt::format("the plan would replace the graph '{}'; give another name",
                             printable(options.plan)));
   }
-  const auto input = read_valid_input(options.input, options.tensorflow);
+  auto input = read_valid_input(options.input, options.tensorflow);
   if (!input) return fail(input.error());
-  const Graph& graph = input->graph();
   const auto form = options.output.form(*input, options.tensorflow);
   if (!form) return fail(form.error());
   if (is_tensorflow(*form) && !options.lms.codec.empty()) {
@@ -59,10 +90,10 @@ Result<int> rewrite(const RewriteOptions& options) {
                 "--codec has no form in TensorFlow's files yet; leave it out, or write .ebb");
   }
   const auto start = std::chrono::steady_clock::now();
-  auto done = [&] {
-    const Progress progress("rewriting");
-    return rewrite_by_lms(graph, options.lms, options.output.rewriting());
-  }();
+  const auto functions = rewrite_library(*input, options);
+  if (!functions) return fail(functions.error());
+  const Graph& graph = input->graph();
+  auto done = rewrite_graph(graph, options, was_any_rewritten(*functions));
   if (!done) return fail(done.error());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
   const auto written = [&] {
@@ -76,9 +107,10 @@ Result<int> rewrite(const RewriteOptions& options) {
     if (auto ok = write_file(options.plan, text); !ok) return fail(ok.error());
   }
   if (auto ok = write_file(options.output.path, *written); !ok) return fail(ok.error());
-  write_to_stderr(before_note(graph) + lms_summary(graph, *done));
+  write_to_stderr(before_note(graph) + lms_summary(graph, *done) + functions_summary(*functions));
   if (!options.json) return 0;
-  return write_file("-", lms_json(graph, *done, took.count())).map([] { return 0; });
+  const std::string json = lms_json(graph, *done, took.count());
+  return write_file("-", with_functions_json(json, *functions)).map([] { return 0; });
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "ebb/base/file.h"
+#include "ebb/export/rewrite_functions.h"
 #include "ebb/graph/text_names.h"
 #include "ebb/import/graphdef_file_node.h"
 #include "ebb/rewrite/proof.h"
@@ -111,20 +112,46 @@ tl::expected<Proof, Difference> prove(const Graph& original, const Graph& rewrit
   return compare_computations(original, rewritten, proof_options);
 }
 
+// The functions that the two graphs call. Where they are proved the same, the rewritten graph gets
+// the original ones, so that it is compared by itself.
+Status prove_libraries(const InputGraph& original, InputGraph& rewritten,
+                       const VerifyOptions& options) {
+  const std::string_view before = original.tensorflow->graphdef();
+  const std::string_view after = rewritten.tensorflow->graphdef();
+  const auto proved = prove_functions(before, after, options.tensorflow.reading());
+  if (!proved) return fail(proved.error());
+  if (*proved == 0) return {};
+  auto graph = import_graphdef(with_functions_of(before, after), options.tensorflow.reading());
+  if (!graph) return fail(in_file(graph.error(), rewritten.path));
+  rewritten.parsed.graph = *std::move(graph);
+  return {};
+}
+
 Result<int> verify_pair(const VerifyOptions& options) {
   if (options.input == "-" && options.rewritten == "-") {
     return fail(ErrorKind::kUsage, "standard input can be only one of the two graphs");
   }
   const auto original_input = read_input(options.input, options.tensorflow);
   if (!original_input) return fail(original_input.error());
-  const auto rewritten_input = read_input(options.rewritten, options.tensorflow);
+  auto rewritten_input = read_input(options.rewritten, options.tensorflow);
   if (!rewritten_input) return fail(rewritten_input.error());
   if (auto ok = options.tensorflow.check_read({original_input->read(), rewritten_input->read()});
       !ok) {
     return fail(ok.error());
   }
   const ParsedGraph& original = original_input->parsed;
-  const ParsedGraph& rewritten = rewritten_input->parsed;
+  ParsedGraph& rewritten = rewritten_input->parsed;
+  if (original_input->tensorflow && rewritten_input->tensorflow) {
+    if (auto ok = prove_libraries(*original_input, *rewritten_input, options); !ok) {
+      if (ok.error().kind != ErrorKind::kRefused) return fail(ok.error());
+      write_to_stderr(fmt::format("ebb: {}\n", ok.error().render(shown_name(options.rewritten))));
+      if (options.json) {
+        const Json out{{"same", false}, {"message", ok.error().message}};
+        if (auto written = write_file("-", dumped(out)); !written) return fail(written.error());
+      }
+      return static_cast<int>(ErrorKind::kRefused);
+    }
+  }
   const auto proof = prove(original.graph, rewritten.graph, options);
   const std::string original_name = shown_name(options.input);
   const std::string rewritten_name = shown_name(options.rewritten);

@@ -48,6 +48,7 @@ class Exporter {
         position = position_of(node).value_or(counter);
         ++counter;
         entry.before = note(node, kBytesBefore).value_or("");
+        entry.frame = note(node, kNodeFrame).value_or("");
       } else {
         entry.is_new = true;
       }
@@ -60,7 +61,7 @@ class Exporter {
     std::string out;
     for (const Entry& entry : entries) {
       out += entry.before;
-      append_node(out, entry.bytes);
+      append_node(out, entry.bytes, entry.frame);
     }
     return out + rest;
   }
@@ -69,6 +70,7 @@ class Exporter {
   struct Entry {
     std::string bytes;
     std::string_view before = {};
+    std::string_view frame = {};
     std::int64_t position = 0;
     bool is_new = false;
   };
@@ -172,6 +174,11 @@ class Exporter {
     const auto tensorflow_op = operator_of(node);
     if (!tensorflow_op) return fail(tensorflow_op.error());
     Attributes attributes = attributes_of(node);
+    if (const auto bytes = note(node, kNodeBytes)) {
+      // The original's, in which there are some that a graph cannot have.
+      const auto all = attributes_of_node(*bytes);
+      attributes.assign(all.begin(), all.end());
+    }
     const NodeId original = graph_.clone_of(node);
     set(attributes, kMark, text_attr_value("recompute"));
     set(attributes, kMarkOf, text_attr_value(names_.node(original)));
@@ -196,9 +203,7 @@ class Exporter {
     }
     const std::string_view accelerator = graph_.device(node);
     const bool by_kernel = options_.swap_nodes == SwapNodes::kCopyKernels;
-    const std::string_view op = !by_kernel ? "Identity"
-                                : goes_out ? "_CopyFromGpuToHost"
-                                           : "_CopyFromHostToGpu";
+    const std::string_view op = !by_kernel ? "Identity" : goes_out ? kCopyOutOp : kCopyInOp;
     Attributes attributes;
     set(attributes, "T", type_attr_value(*number));
     set(attributes, kMark, text_attr_value(goes_out ? "swap_out" : "swap_in"));

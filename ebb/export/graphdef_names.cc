@@ -1,10 +1,8 @@
 #include "ebb/export/graphdef_names.h"
 
-#include <algorithm>
 #include <unordered_set>
 
 #include <fmt/format.h>
-#include <protozero/pbf_reader.hpp>
 
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/import/graphdef_node.h"
@@ -33,25 +31,15 @@ bool means_same(std::string_view a, std::string_view b) {
   return x && y && x->node == y->node && x->result == y->result && x->is_control == y->is_control;
 }
 
-std::vector<std::string_view> inputs_of(std::string_view node) {
-  std::vector<std::string_view> inputs;
-  protozero::pbf_reader reader(node.data(), node.size());
-  while (reader.next()) {
-    if (reader.tag() == 3) {
-      const protozero::data_view input = reader.get_view();
-      inputs.emplace_back(input.data(), input.size());
-    } else {
-      reader.skip();
-    }
-  }
-  return inputs;
-}
-
 }  // namespace
 
 bool is_new_node(const Graph& graph, NodeId node) {
-  if (graph.clone_of(node).valid()) return true;
-  return is_copy(graph.op(node)) && graph.find_attribute(node, kNodeBytes) == nullptr;
+  if (!graph.clone_of(node).valid() && !is_copy(graph.op(node))) return false;
+  // A clone inherits its original's bytes, in which another name stands.
+  const Attribute* kept = graph.find_attribute(node, kNodeBytes);
+  if (kept == nullptr || kept->is_list) return true;
+  const auto* bytes = std::get_if<Blob>(&graph.items(*kept).front());
+  return bytes == nullptr || name_of_node(graph.text(bytes->id)) != graph.name(node);
 }
 
 TensorFlowNames::TensorFlowNames(const Graph& graph) : graph_(graph) {
@@ -97,7 +85,7 @@ std::optional<std::string_view> TensorFlowNames::feeder(NodeId node, std::size_t
 }
 
 std::string with_changed_inputs(std::string_view node, const std::vector<std::string>& inputs) {
-  const std::vector<std::string_view> old = inputs_of(node);
+  const std::vector<std::string_view> old = inputs_of_node(node);
   std::vector<std::string> all;
   std::size_t data = 0;
   bool is_same = true;
@@ -107,20 +95,19 @@ std::string with_changed_inputs(std::string_view node, const std::vector<std::st
     is_same = is_same && stays;
   }
   // Control edges may be given twice in a file, and once in a graph.
-  const auto is_wanted = [&](std::string_view control) {
-    return std::find(inputs.begin() + static_cast<std::ptrdiff_t>(data), inputs.end(), control) !=
-           inputs.end();
-  };
+  const auto first_control = inputs.begin() + static_cast<std::ptrdiff_t>(data);
+  const std::unordered_set<std::string_view> wanted(first_control, inputs.end());
+  const std::unordered_set<std::string_view> there(old.begin(), old.end());
   for (std::size_t i = data; i < old.size(); ++i) {
-    if (is_wanted(old[i])) {
+    if (wanted.contains(old[i])) {
       all.emplace_back(old[i]);
     } else {
       is_same = false;
     }
   }
-  for (std::size_t i = data; i < inputs.size(); ++i) {
-    if (std::find(old.begin(), old.end(), inputs[i]) != old.end()) continue;
-    all.push_back(inputs[i]);
+  for (auto input = first_control; input != inputs.end(); ++input) {
+    if (there.contains(*input)) continue;
+    all.push_back(*input);
     is_same = false;
   }
   return is_same ? std::string(node) : with_inputs(node, all);

@@ -10,6 +10,12 @@ bool leads_elsewhere(const Graph& graph, NodeId node) {
          op == "tf::RefNextIteration";
 }
 
+bool makes_elsewhere(const Graph& graph, NodeId node) {
+  const std::string_view op = graph.op(node);
+  return leads_elsewhere(graph, node) || op == "tf::Switch" || op == "tf::RefSwitch" ||
+         op == "tf::_SwitchN";
+}
+
 bool comes_from_elsewhere(const Graph& graph, NodeId node) {
   const std::string_view op = graph.op(node);
   return op == "tf::Exit" || op == "tf::RefExit";

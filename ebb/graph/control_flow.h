@@ -9,6 +9,11 @@ namespace ebb {
 // the loop's next round for tf::NextIteration.
 bool leads_elsewhere(const Graph& graph, NodeId node);
 
+// Whether what it makes is not where it stands: what tf::Enter makes is in the loop, and of what
+// tf::Switch makes one arrives, on its side. A copy beside it would be somewhere else, or might
+// not be.
+bool makes_elsewhere(const Graph& graph, NodeId node);
+
 // Whether it waits somewhere else than it stands: tf::Exit waits inside the loop.
 bool comes_from_elsewhere(const Graph& graph, NodeId node);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string_view>
 
 namespace ebb {
@@ -15,10 +16,23 @@ TensorId find_handle(const Graph& graph, NodeId node) {
   return {};
 }
 
+namespace {
+
+// "tf::RefMerge" is a tf::Merge of references.
+bool is_any_of(std::string_view op, std::span<const std::string_view> ops) {
+  constexpr std::string_view kPrefix = "tf::";
+  if (!op.starts_with(kPrefix)) return false;
+  op.remove_prefix(kPrefix.size());
+  if (op.starts_with("Ref")) op.remove_prefix(3);
+  return std::find(ops.begin(), ops.end(), op) != ops.end();
+}
+
+}  // namespace
+
 bool steers_control_flow(const Graph& graph, NodeId node) {
-  constexpr std::array<std::string_view, 6> kOps = {
-      "tf::Enter", "tf::Exit", "tf::LoopCond", "tf::Merge", "tf::NextIteration", "tf::Switch"};
-  return std::find(kOps.begin(), kOps.end(), graph.op(node)) != kOps.end();
+  constexpr std::array<std::string_view, 7> kOps = {"Enter",         "Exit",   "LoopCond", "Merge",
+                                                    "NextIteration", "Switch", "_SwitchN"};
+  return is_any_of(graph.op(node), kOps);
 }
 
 }  // namespace ebb

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <unordered_map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <protozero/exception.hpp>
@@ -11,6 +12,7 @@
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/edit.h"
 #include "ebb/graph/verify.h"
+#include "ebb/graph/verify_checks.h"
 #include "ebb/import/graphdef_attributes.h"
 #include "ebb/import/graphdef_node.h"
 #include "ebb/import/graphdef_notes.h"
@@ -22,6 +24,13 @@
 namespace ebb {
 namespace {
 
+// A number in an attribute says how many results a node has. So many may come of such numbers, and
+// one more for each byte of the file.
+constexpr std::size_t kFreeResults = 1 << 20;
+
+// A graph's texts must stay below 4 GiB, and a file has up to 2.
+constexpr std::size_t kMostBytesKept = std::size_t{3} << 29;
+
 tl::unexpected<Error> refuse(std::string_view code, std::string message) {
   return fail(Error{.kind = ErrorKind::kBadInput,
                     .code = std::string(code),
@@ -31,14 +40,17 @@ tl::unexpected<Error> refuse(std::string_view code, std::string message) {
 
 class Importer {
  public:
-  Importer(const GraphDefView& graphdef, Wiring wiring, const GraphDefOptions& options)
-      : graphdef_(graphdef),
+  Importer(const GraphDefView& graphdef, Wiring wiring, std::size_t file_size,
+           const GraphDefOptions& options)
+      : most_results_(kFreeResults + file_size),
+        graphdef_(graphdef),
         wiring_(std::move(wiring)),
         options_(options),
         accelerator_(read_device(options.devices.accelerator)),
         edit_(graph_),
         nodes_(graphdef.nodes.size()),
-        results_read_(graphdef.nodes.size()) {}
+        results_read_(graphdef.nodes.size()),
+        last_reader_(graphdef.nodes.size()) {}
 
   Result<Graph> run() {
     auto scopes = find_scopes(graphdef_, wiring_, edit_);
@@ -46,7 +58,12 @@ class Importer {
     scopes_ = std::move(*scopes);
     look_at_wires();
     for (const std::uint32_t number : wiring_.order) {
-      if (auto ok = add(number); !ok) return fail(ok.error());
+      try {
+        if (auto ok = add(number); !ok) return fail(ok.error());
+      } catch (const protozero::exception&) {
+        return refuse("G01", fmt::format("node '{}' has a damaged attribute",
+                                         printable(graphdef_.nodes[number].name)));
+      }
     }
     mark_clones();
     keep_what_lies_between();
@@ -77,17 +94,38 @@ class Importer {
     }
   }
 
-  // What `_ebb` says of a node that could be one of ours.
-  std::string_view mark_of(std::uint32_t number) const {
+  enum class Mark : std::uint8_t { kNone, kSwapOut, kSwapIn, kRecompute };
+
+  // What `_ebb` says of a node, where it can be true; otherwise it is an attribute like others.
+  Mark mark_of(std::uint32_t number) const {
     const NodeDefView& def = graphdef_.nodes[number];
     const auto value = def.attribute(kMark);
-    if (!value) return {};
-    const std::string_view mark = text_of_attr_value(*value).value_or("");
+    const std::string_view mark = value ? text_of_attr_value(*value).value_or("") : "";
+    if (mark == "recompute") return find_original(def) ? Mark::kRecompute : Mark::kNone;
     const auto inputs = wiring_.inputs(number);
     const auto data =
         std::count_if(inputs.begin(), inputs.end(), [](const Wire& w) { return !w.is_control; });
-    if ((mark == "swap_out" || mark == "swap_in") && data == 1) return mark;
-    return mark == "recompute" ? mark : std::string_view();
+    if (data != 1 || inputs[0].closes_loop) return Mark::kNone;
+    const auto made = graph_.results(nodes_[inputs[0].node]);
+    if (inputs[0].result >= made.size()) return Mark::kNone;
+    const TensorId source = made[inputs[0].result];
+    if (mark == "swap_out" && (def.op == "Identity" || def.op == kCopyOutOp)) {
+      return graph_.type(source).residence == Residence::kDevice ? Mark::kSwapOut : Mark::kNone;
+    }
+    if (mark == "swap_in" && (def.op == "Identity" || def.op == kCopyInOp)) {
+      return graph_.op(graph_.producer(source)) == kSwapOut ? Mark::kSwapIn : Mark::kNone;
+    }
+    return Mark::kNone;
+  }
+
+  // Whose clone a node says it is.
+  std::optional<std::uint32_t> find_original(const NodeDefView& def) const {
+    const auto name = def.attribute(kMarkOf);
+    const auto found = wiring_.numbers.find(name ? text_of_attr_value(*name).value_or("") : "");
+    if (found == wiring_.numbers.end() || graphdef_.nodes[found->second].name == def.name) {
+      return std::nullopt;
+    }
+    return found->second;
   }
 
   const TensorFlowOp* find_op(std::string_view name) {
@@ -128,11 +166,17 @@ class Importer {
 
   Status add(std::uint32_t number) {
     const NodeDefView& def = graphdef_.nodes[number];
-    const std::string_view mark = mark_of(number);
-    const bool is_swap = mark == "swap_out" || mark == "swap_in";
+    const Mark mark = mark_of(number);
+    const bool is_swap = mark == Mark::kSwapOut || mark == Mark::kSwapIn;
     const TensorFlowOp* op = find_op(def.op);
     auto types = find_results(def, op, results_read_[number], accelerator_, options_);
     if (!types) return fail(types.error());
+    results_made_ += types->size();
+    if (results_made_ > most_results_) {
+      return refuse("G07", fmt::format("up to node '{}' there are {} results, more than a file of "
+                                       "this size has",
+                                       printable(def.name), results_made_));
+    }
     std::vector<Operand> operands;
     std::vector<NodeId> controls;
     if (auto ok = find_inputs(number, operands, controls); !ok) return ok;
@@ -147,44 +191,61 @@ class Importer {
     if (is_swap) {
       // What is copied keeps its type; where it lies is what the two are about.
       TensorType type = graph_.type(operands[0].tensor);
-      type.residence = mark == "swap_out" ? Residence::kHost : Residence::kDevice;
+      type.residence = mark == Mark::kSwapOut ? Residence::kHost : Residence::kDevice;
       types->assign(1, std::move(type));
     }
     const NodeKind kind = is_swap ? NodeKind::kOp : kind_of(def, !def.inputs.empty(), *types);
-    const std::string our_op = mark == "swap_out"  ? std::string(kSwapOut)
-                               : mark == "swap_in" ? std::string(kSwapIn)
-                                                   : fmt::format("{}{}", kOpPrefix, def.op);
+    const std::string our_op = mark == Mark::kSwapOut  ? std::string(kSwapOut)
+                               : mark == Mark::kSwapIn ? std::string(kSwapIn)
+                                                       : fmt::format("{}{}", kOpPrefix, def.op);
     const NodeId node = edit_.add_node(kind, kind == NodeKind::kOp ? our_op : std::string());
     nodes_[number] = node;
     edit_.set_operands(node, operands);
     edit_.set_controls(node, controls);
     edit_.set_scope(node, scopes_[number]);
     if (kind == NodeKind::kOp && !is_swap) edit_.set_effect(node, effect_of(op));
-    if (!is_swap) add_attributes(node, number, mark, kind);
+    const bool are_all_there = !is_swap && add_attributes(node, number, mark, kind);
     if (keeps_positions_) add_note(node, kFilePosition, std::int64_t{number});
     set_device(node, def, is_swap);
     add_results(node, def, *types, operands, is_swap);
-    if (is_swap) {
-      add_note(node, kNodeBytes, blob(def.bytes));
-    } else if (mark.empty()) {
-      keep_bytes_if_needed(node, number);
+    if (!is_minimal_frame(def)) add_note(node, kNodeFrame, blob(def.frame));
+    if (mark == Mark::kNone && are_all_there && write_node(parts_of(number)) == def.bytes)
+      return {};
+    // The bytes as they stand, where those that would be written from the graph differ.
+    add_note(node, kNodeBytes, blob(def.bytes));
+    bytes_kept_ += def.bytes.size();
+    if (bytes_kept_ > kMostBytesKept) {
+      return refuse("G08", fmt::format("node '{}': more than {} are not in protobuf's own order of "
+                                       "fields, and are kept twice; write the file again",
+                                       printable(def.name), to_human(Bytes{kMostBytesKept})));
     }
     return {};
   }
 
+  static bool is_minimal_frame(const NodeDefView& def) {
+    std::string frame;
+    append_node_frame(frame, def.bytes.size());
+    return frame == def.frame;
+  }
+
   Status find_inputs(std::uint32_t number, std::vector<Operand>& operands,
-                     std::vector<NodeId>& controls) const {
+                     std::vector<NodeId>& controls) {
     const NodeDefView& def = graphdef_.nodes[number];
     for (const Wire& wire : wiring_.inputs(number)) {
       if (wire.closes_loop) {
+        if (wire.result != 0) {
+          return refuse("G04",
+                        fmt::format("node '{}' reads '{}:{}', and there is one round to come",
+                                    printable(def.name), printable(graphdef_.nodes[wire.node].name),
+                                    wire.result));
+        }
         operands.push_back({});
         continue;
       }
       const NodeId maker = nodes_[wire.node];
       if (wire.is_control) {
-        if (std::find(controls.begin(), controls.end(), maker) == controls.end()) {
-          controls.push_back(maker);
-        }
+        if (last_reader_[wire.node] != number + 1) controls.push_back(maker);
+        last_reader_[wire.node] = number + 1;
         continue;
       }
       const auto results = graph_.results(maker);
@@ -212,34 +273,37 @@ class Importer {
   Value text(std::string_view text) { return Text{edit_.intern(text)}; }
   Value blob(std::string_view bytes) { return Blob{edit_.intern(bytes)}; }
 
-  static bool has_attribute_twice(const NodeDefView& def) {
-    std::vector<std::string_view> keys;
-    for (const auto& [key, value] : def.attributes) keys.push_back(key);
-    std::sort(keys.begin(), keys.end());
-    return std::adjacent_find(keys.begin(), keys.end()) != keys.end();
-  }
-
   // Clones have the attributes of their originals; what marks them is not among these.
-  bool is_mark(std::string_view key, std::string_view mark, const NodeDefView& def) const {
-    if (mark.empty()) return false;
+  bool is_mark(std::string_view key, const NodeDefView& def) const {
     if (key == kMark || key == kMarkOf) return true;
-    if (key != kDoNotRemove) return false;
-    const auto name = def.attribute(kMarkOf);
-    const auto original = wiring_.numbers.find(name ? text_of_attr_value(*name).value_or("") : "");
-    return original != wiring_.numbers.end() &&
-           !graphdef_.nodes[original->second].attribute(kDoNotRemove);
+    return key == kDoNotRemove && !graphdef_.nodes[*find_original(def)].attribute(kDoNotRemove);
   }
 
-  void add_attributes(NodeId node, std::uint32_t number, std::string_view mark, NodeKind kind) {
+  // Of two attributes of one name the last counts.
+  bool has_attribute_twice(const NodeDefView& def) {
+    keys_.clear();
+    for (const auto& [key, value] : def.attributes) keys_.push_back(key);
+    std::sort(keys_.begin(), keys_.end());
+    return std::adjacent_find(keys_.begin(), keys_.end()) != keys_.end();
+  }
+
+  // Whether all of the file's attributes are in the graph.
+  bool add_attributes(NodeId node, std::uint32_t number, Mark mark, NodeKind kind) {
     const NodeDefView& def = graphdef_.nodes[number];
     if (kind != NodeKind::kOp && def.op != usual_op(kind)) {
       add_note(node, kTensorFlowOp, text(def.op));
     }
-    const bool is_clean = !has_attribute_twice(def);
+    const bool has_twice = has_attribute_twice(def);
+    std::unordered_map<std::string_view, const char*> last;
+    if (has_twice) {
+      for (const auto& [key, value] : def.attributes) last[key] = value.data();
+    }
+    bool are_all_there = !has_twice;
     for (const auto& [key, value] : def.attributes) {
-      // Others are in the bytes that are kept.
-      if (is_clean && is_utf8(key) && !key.empty() && !is_reserved(key) &&
-          !is_mark(key, mark, def)) {
+      if (has_twice && last[key] != value.data()) continue;
+      if (!is_utf8(key) || key.empty() || is_reserved(key)) {
+        are_all_there = false;
+      } else if (mark == Mark::kNone || !is_mark(key, def)) {
         add_attr_value(edit_, graph_, node, key, value);
       }
     }
@@ -250,6 +314,7 @@ class Importer {
       edit_.add_attribute(node, edit_.intern(kFeeds), true, items);
     }
     if (def.is_in_order && !def.rest.empty()) add_note(node, kNodeRest, blob(def.rest));
+    return are_all_there;
   }
 
   void set_device(NodeId node, const NodeDefView& def, bool is_swap) {
@@ -293,41 +358,48 @@ class Importer {
     }
   }
 
-  // The bytes as they stand, where those that would be written from the graph differ.
-  void keep_bytes_if_needed(NodeId node, std::uint32_t number) {
+  // As it would be written from the graph, if all of its attributes are there.
+  NodeDefParts parts_of(std::uint32_t number) {
     const NodeDefView& def = graphdef_.nodes[number];
     NodeDefParts parts{.name = def.name,
                        .op = def.op,
-                       .device = def.device,
+                       .device = is_utf8(def.device) ? def.device : std::string_view(),
                        .inputs = {},
-                       .attributes = {},
+                       .attributes = {def.attributes.begin(), def.attributes.end()},
                        .rest = def.is_in_order ? def.rest : std::string_view()};
-    std::vector<std::uint32_t> controls;
+    // Counted from the other end, so as not to be taken for what find_inputs noted.
+    const std::uint32_t us = ~number;
     for (const Wire& wire : wiring_.inputs(number)) {
       const std::string_view from = graphdef_.nodes[wire.node].name;
       if (!wire.is_control) {
         parts.inputs.push_back(input_text(from, wire.result));
-      } else if (std::find(controls.begin(), controls.end(), wire.node) == controls.end()) {
-        controls.push_back(wire.node);
+      } else if (std::exchange(last_reader_[wire.node], us) != us) {
         parts.inputs.push_back(fmt::format("^{}", from));
       }
     }
-    for (const auto& [key, value] : def.attributes) {
-      if (graph_.find_attribute(node, key) != nullptr) parts.attributes.emplace_back(key, value);
-    }
-    const bool is_text = is_utf8(def.device);
-    if (!is_text || write_node(parts) != def.bytes) add_note(node, kNodeBytes, blob(def.bytes));
+    return parts;
   }
 
   // Once all nodes are there: an original may stand anywhere.
   void mark_clones() {
+    bool has_clones = false;
     for (std::uint32_t number = 0; number < graphdef_.nodes.size(); ++number) {
-      if (mark_of(number) != "recompute") continue;
-      const auto value = graphdef_.nodes[number].attribute(kMarkOf);
-      const std::string_view name = value ? text_of_attr_value(*value).value_or("") : "";
-      const NodeId original = graph_.find_node(name);
-      if (original.valid() && original != nodes_[number]) {
-        edit_.set_clone_of(nodes_[number], original);
+      if (mark_of(number) != Mark::kRecompute) continue;
+      edit_.set_clone_of(nodes_[number], nodes_[*find_original(graphdef_.nodes[number])]);
+      has_clones = true;
+    }
+    if (!has_clones) return;
+    // A mark that is not true is an attribute like others.
+    Findings wrong("", graph_.node_count());
+    check_clones_repeat_their_original(graph_, wrong);
+    for (const Violation& each : wrong.take()) {
+      edit_.set_clone_of(each.node, NodeId());
+      const NodeDefView& def = graphdef_.nodes[wiring_.numbers.at(graph_.name(each.node))];
+      for (const std::string_view key : {kMark, kMarkOf, kDoNotRemove}) {
+        const auto value = def.attribute(key);
+        if (value && graph_.find_attribute(each.node, key) == nullptr) {
+          add_attr_value(edit_, graph_, each.node, key, *value);
+        }
       }
     }
   }
@@ -338,7 +410,9 @@ class Importer {
         add_note(nodes_[number], kBytesBefore, blob(bytes));
       } else {
         const NodeId file = edit_.add_node(NodeKind::kOp, kFileOp);
-        edit_.set_label(file, edit_.intern(kFileNode));
+        std::string name(kFileNode);
+        while (edit_.is_taken(edit_.intern(name))) name += ' ';
+        edit_.set_label(file, edit_.intern(name));
         add_note(file, kFileRest, blob(bytes));
       }
     }
@@ -354,6 +428,8 @@ class Importer {
     edit_.set_outputs(outputs);
   }
 
+  const std::size_t most_results_;
+  std::size_t results_made_ = 0;
   const GraphDefView& graphdef_;
   Wiring wiring_;
   const GraphDefOptions& options_;
@@ -365,6 +441,9 @@ class Importer {
   std::vector<ScopeId> scopes_;
   std::unordered_map<std::uint32_t, std::vector<std::string>> feeds_;  // by NextIteration
   std::unordered_map<std::string, std::optional<TensorFlowOp>> other_ops_;
+  std::vector<std::uint32_t> last_reader_;  // by number: who was seen to wait for it
+  std::vector<std::string_view> keys_;
+  std::size_t bytes_kept_ = 0;
   bool keeps_positions_ = false;
 };
 
@@ -378,11 +457,7 @@ Result<Graph> import_graphdef(std::string_view bytes, const GraphDefOptions& opt
   if (!graphdef) return fail(graphdef.error());
   auto wiring = wire_up(*graphdef);
   if (!wiring) return fail(wiring.error());
-  try {
-    return Importer(*graphdef, std::move(*wiring), options).run();
-  } catch (const protozero::exception& error) {
-    return refuse("G01", fmt::format("an attribute is damaged: {}", error.what()));
-  }
+  return Importer(*graphdef, std::move(*wiring), bytes.size(), options).run();
 }
 
 }  // namespace ebb

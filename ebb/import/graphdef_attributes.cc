@@ -22,6 +22,20 @@ constexpr protozero::pbf_tag_type kType = 6;
 constexpr protozero::pbf_tag_type kShape = 7;
 constexpr protozero::pbf_tag_type kTensor = 8;
 
+// A field of ours has its number and its wire type; another of that number is none that we know.
+using protozero::pbf_wire_type;
+constexpr std::uint32_t field(protozero::pbf_tag_type tag, pbf_wire_type type) {
+  return protozero::tag_and_type(tag, type);
+}
+constexpr std::uint32_t kListField = field(kList, pbf_wire_type::length_delimited);
+constexpr std::uint32_t kTextField = field(kText, pbf_wire_type::length_delimited);
+constexpr std::uint32_t kIntField = field(kInt, pbf_wire_type::varint);
+constexpr std::uint32_t kFloatField = field(kFloat, pbf_wire_type::fixed32);
+constexpr std::uint32_t kBoolField = field(kBool, pbf_wire_type::varint);
+constexpr std::uint32_t kTypeField = field(kType, pbf_wire_type::varint);
+constexpr std::uint32_t kPackedTypes = field(kType, pbf_wire_type::length_delimited);
+constexpr std::uint32_t kShapeField = field(kShape, pbf_wire_type::length_delimited);
+
 std::string_view view_of(protozero::data_view data) { return {data.data(), data.size()}; }
 
 protozero::pbf_reader reader_of(std::string_view bytes) { return {bytes.data(), bytes.size()}; }
@@ -33,19 +47,19 @@ std::optional<Value> type_value(std::int32_t number) {
 
 // One value of a kind that we have; nothing for others.
 std::optional<Value> read_one(GraphEdit& edit, protozero::pbf_reader& reader) {
-  switch (reader.tag()) {
-    case kText: {
+  switch (reader.tag_and_type()) {
+    case kTextField: {
       const std::string_view text = view_of(reader.get_view());
       if (!is_utf8(text)) return std::nullopt;
       return Text{edit.intern(text)};
     }
-    case kInt:
+    case kIntField:
       return reader.get_int64();
-    case kFloat:
+    case kFloatField:
       return static_cast<double>(reader.get_float());
-    case kBool:
+    case kBoolField:
       return reader.get_bool();
-    case kType:
+    case kTypeField:
       return type_value(reader.get_enum());
     default:
       return std::nullopt;
@@ -61,13 +75,13 @@ std::optional<std::vector<Value>> read_list(GraphEdit& edit, std::string_view by
     }
   };
   while (reader.next()) {
-    if (reader.tag() == kText) {
+    if (reader.tag_and_type() == kTextField) {
       const auto text = read_one(edit, reader);
       if (!text) return std::nullopt;
       items.push_back(*text);
       continue;
     }
-    if (reader.wire_type() != protozero::pbf_wire_type::length_delimited) return std::nullopt;
+    if (reader.wire_type() != pbf_wire_type::length_delimited) return std::nullopt;
     switch (reader.tag()) {
       case kInt:
         add_all(reader.get_packed_int64());
@@ -182,16 +196,31 @@ bool are_of_one_kind(std::span<const Value> items) {
   return !items.empty() && !has_nan(items);
 }
 
-// The one field of a message that has just one, of this number.
-std::optional<std::string_view> only_field(std::string_view bytes, protozero::pbf_tag_type tag) {
+// The message in a field of this number; of several the last, as in protobuf.
+std::optional<std::string_view> find_message(std::string_view bytes, protozero::pbf_tag_type tag) {
+  std::optional<std::string_view> found;
   protozero::pbf_reader reader = reader_of(bytes);
   while (reader.next()) {
-    if (reader.tag() == tag && reader.wire_type() == protozero::pbf_wire_type::length_delimited) {
-      return view_of(reader.get_view());
+    if (reader.tag_and_type() == field(tag, pbf_wire_type::length_delimited)) {
+      found = view_of(reader.get_view());
+    } else {
+      reader.skip();
     }
-    reader.skip();
   }
-  return std::nullopt;
+  return found;
+}
+
+std::int64_t read_dimension(std::string_view bytes) {
+  std::int64_t size = 0;
+  protozero::pbf_reader reader = reader_of(bytes);
+  while (reader.next()) {
+    if (reader.tag_and_type() == field(1, pbf_wire_type::varint)) {
+      size = reader.get_int64();
+    } else {
+      reader.skip();
+    }
+  }
+  return size < 0 ? -1 : size;
 }
 
 }  // namespace
@@ -199,21 +228,24 @@ std::optional<std::string_view> only_field(std::string_view bytes, protozero::pb
 void add_attr_value(GraphEdit& edit, const Graph& graph, NodeId node, std::string_view key,
                     std::string_view attr_value) {
   const SymbolId symbol = edit.intern(key);
-  protozero::pbf_reader reader = reader_of(attr_value);
-  if (reader.next()) {
-    if (reader.tag() == kList) {
-      const auto items = read_list(edit, view_of(reader.get_view()));
-      if (items && are_of_one_kind(*items) && write_list(graph, *items) == attr_value) {
-        edit.add_attribute(node, symbol, true, *items);
-        return;
-      }
-    } else if (const auto value = read_one(edit, reader)) {
-      const std::span<const Value> item(&*value, 1);
-      if (!has_nan(item) && write_value(graph, *value) == attr_value) {
-        edit.add_attribute(node, symbol, false, item);
-        return;
+  try {
+    protozero::pbf_reader reader = reader_of(attr_value);
+    if (reader.next()) {
+      if (reader.tag_and_type() == kListField) {
+        const auto items = read_list(edit, view_of(reader.get_view()));
+        if (items && are_of_one_kind(*items) && write_list(graph, *items) == attr_value) {
+          edit.add_attribute(node, symbol, true, *items);
+          return;
+        }
+      } else if (const auto value = read_one(edit, reader)) {
+        const std::span<const Value> item(&*value, 1);
+        if (!has_nan(item) && write_value(graph, *value) == attr_value) {
+          edit.add_attribute(node, symbol, false, item);
+          return;
+        }
       }
     }
+  } catch (const protozero::exception&) {  // not ours to judge: nobody may ever read it
   }
   const Value opaque = Blob{edit.intern(attr_value)};
   edit.add_attribute(node, symbol, false, std::span(&opaque, 1));
@@ -260,72 +292,72 @@ std::string shapes_attr_value(const TensorType& type) {
 }
 
 std::optional<std::int64_t> int_of_attr_value(std::string_view attr_value) {
+  std::optional<std::int64_t> number;
   protozero::pbf_reader reader = reader_of(attr_value);
   while (reader.next()) {
-    if (reader.tag() == kInt || reader.tag() == kType) return reader.get_int64();
-    reader.skip();
+    if (reader.tag_and_type() == kIntField || reader.tag_and_type() == kTypeField) {
+      number = reader.get_int64();
+    } else {
+      reader.skip();
+    }
   }
-  return std::nullopt;
+  return number;
 }
 
 std::optional<std::string_view> text_of_attr_value(std::string_view attr_value) {
-  return only_field(attr_value, kText);
+  return find_message(attr_value, kText);
 }
+
+bool has_list(std::string_view attr_value) { return find_message(attr_value, kList).has_value(); }
 
 std::vector<int> types_of_attr_value(std::string_view attr_value) {
   std::vector<int> types;
-  const auto list = only_field(attr_value, kList);
+  const auto list = find_message(attr_value, kList);
   if (!list) return types;
   protozero::pbf_reader reader = reader_of(*list);
   while (reader.next()) {
-    if (reader.tag() != kType) {
-      reader.skip();
-    } else if (reader.wire_type() == protozero::pbf_wire_type::length_delimited) {
+    if (reader.tag_and_type() == kPackedTypes) {
       for (const std::int32_t each : reader.get_packed_enum()) types.push_back(each);
-    } else {
+    } else if (reader.tag_and_type() == kTypeField) {
       types.push_back(reader.get_enum());
+    } else {
+      reader.skip();
     }
   }
   return types;
 }
 
 TensorFlowShape read_shape(std::string_view tensor_shape_proto) {
+  constexpr std::uint32_t kDimension = field(2, pbf_wire_type::length_delimited);
+  constexpr std::uint32_t kUnknownRank = field(3, pbf_wire_type::varint);
   std::vector<std::int64_t> dims;
+  bool is_ranked = true;
   protozero::pbf_reader reader = reader_of(tensor_shape_proto);
   while (reader.next()) {
-    if (reader.tag() == 3) {  // unknown_rank
-      if (reader.get_bool()) return std::nullopt;
-    } else if (reader.tag() == 2) {
-      std::int64_t size = 0;
-      protozero::pbf_reader dim = reader.get_message();
-      while (dim.next()) {
-        if (dim.tag() == 1) {
-          size = dim.get_int64();
-        } else {
-          dim.skip();
-        }
-      }
-      dims.push_back(size < 0 ? -1 : size);
+    if (reader.tag_and_type() == kUnknownRank) {
+      is_ranked = !reader.get_bool();
+    } else if (reader.tag_and_type() == kDimension) {
+      dims.push_back(read_dimension(view_of(reader.get_view())));
     } else {
       reader.skip();
     }
   }
-  return dims;
+  return is_ranked ? TensorFlowShape(std::move(dims)) : std::nullopt;
 }
 
 std::optional<TensorFlowShape> shape_of_attr_value(std::string_view attr_value) {
-  const auto shape = only_field(attr_value, kShape);
+  const auto shape = find_message(attr_value, kShape);
   if (!shape) return std::nullopt;
   return read_shape(*shape);
 }
 
 std::vector<TensorFlowShape> shapes_of_attr_value(std::string_view attr_value) {
   std::vector<TensorFlowShape> shapes;
-  const auto list = only_field(attr_value, kList);
+  const auto list = find_message(attr_value, kList);
   if (!list) return shapes;
   protozero::pbf_reader reader = reader_of(*list);
   while (reader.next()) {
-    if (reader.tag() == kShape) {
+    if (reader.tag_and_type() == kShapeField) {
       shapes.push_back(read_shape(view_of(reader.get_view())));
     } else {
       reader.skip();
@@ -335,10 +367,10 @@ std::vector<TensorFlowShape> shapes_of_attr_value(std::string_view attr_value) {
 }
 
 std::optional<TensorFlowShape> shape_of_tensor_attr_value(std::string_view attr_value) {
-  const auto tensor = only_field(attr_value, kTensor);
+  const auto tensor = find_message(attr_value, kTensor);
   if (!tensor) return std::nullopt;
   constexpr protozero::pbf_tag_type kTensorShape = 2;
-  const auto shape = only_field(*tensor, kTensorShape);
+  const auto shape = find_message(*tensor, kTensorShape);
   if (!shape) return TensorFlowShape(std::vector<std::int64_t>());
   return read_shape(*shape);
 }

@@ -30,6 +30,7 @@ std::string shapes_attr_value(const TensorType& type);  // a list of one shape
 // What one says, where it says such a thing.
 std::optional<std::int64_t> int_of_attr_value(std::string_view attr_value);  // i, or type
 std::optional<std::string_view> text_of_attr_value(std::string_view attr_value);
+bool has_list(std::string_view attr_value);
 std::vector<int> types_of_attr_value(std::string_view attr_value);  // list(type)
 // A shape: a TensorShapeProto's dimensions, -1 for one that is not known; nullopt: not even their
 // number is.

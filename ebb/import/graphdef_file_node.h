@@ -3,6 +3,7 @@
 // counted for people, it is left out.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 
 #include "ebb/graph/graph.h"
@@ -14,8 +15,10 @@ inline bool is_file_node(const Graph& graph, NodeId node) { return graph.op(node
 
 // Nodes of the framework's, and those that rewriting added.
 inline std::size_t counted_nodes(const Graph& graph) {
-  const NodeId file = graph.find_node(kFileNode);
-  return graph.node_count() - (file.valid() && is_file_node(graph, file) ? 1 : 0);
+  const auto order = graph.order();
+  return graph.node_count() -
+         static_cast<std::size_t>(std::count_if(
+             order.begin(), order.end(), [&](NodeId node) { return is_file_node(graph, node); }));
 }
 
 }  // namespace ebb

@@ -1,5 +1,6 @@
 #include "ebb/import/graphdef_node.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include <fmt/format.h>
@@ -17,6 +18,11 @@ constexpr protozero::pbf_tag_type kInput = 3;
 constexpr protozero::pbf_tag_type kDevice = 4;
 constexpr protozero::pbf_tag_type kAttribute = 5;
 
+// A field of ours has its number and its wire type; another of that number is none that we know.
+bool is_bytes(const protozero::pbf_reader& reader) {
+  return reader.wire_type() == protozero::pbf_wire_type::length_delimited;
+}
+
 std::string_view view_of(protozero::data_view data) { return {data.data(), data.size()}; }
 
 tl::unexpected<Error> refuse(std::string_view code, std::string message) {
@@ -32,11 +38,11 @@ std::pair<std::string_view, std::string_view> read_attribute(std::string_view en
   protozero::pbf_reader reader(entry.data(), entry.size());
   protozero::pbf_tag_type last = 0;
   while (reader.next()) {
-    is_in_order = is_in_order && reader.tag() == last + 1;
+    is_in_order = is_in_order && is_bytes(reader) && reader.tag() == last + 1;
     last = reader.tag();
-    if (last == 1) {
+    if (is_bytes(reader) && last == 1) {
       attribute.first = view_of(reader.get_view());
-    } else if (last == 2) {
+    } else if (is_bytes(reader) && last == 2) {
       attribute.second = view_of(reader.get_view());
     } else {
       reader.skip();
@@ -49,49 +55,55 @@ std::pair<std::string_view, std::string_view> read_attribute(std::string_view en
 NodeDefView read_node(std::string_view bytes) {
   NodeDefView node;
   node.bytes = bytes;
+  node.rest = bytes;
   protozero::pbf_reader reader(bytes.data(), bytes.size());
   protozero::pbf_tag_type last = 0;
   while (reader.next()) {
     const protozero::pbf_tag_type tag = reader.tag();
-    const bool may_repeat = tag == kInput || tag == kAttribute;
-    if (tag < last || (tag == last && !may_repeat) || tag > kAttribute) {
-      // From here on it is not ours, or not as protobuf would write it.
-      node.is_in_order = node.is_in_order && tag > kAttribute;
+    if (tag > kAttribute || !is_bytes(reader)) {
+      last = kAttribute + 1;  // not ours: nothing of ours stands behind it in good order
+      reader.skip();
+      continue;
     }
+    const bool may_repeat = tag == kInput || tag == kAttribute;
+    if (tag < last || (tag == last && !may_repeat)) node.is_in_order = false;
     last = std::max(last, tag);
+    const std::string_view content = view_of(reader.get_view());
     switch (tag) {
       case kName:
-        node.name = view_of(reader.get_view());
+        node.name = content;
         break;
       case kOp:
-        node.op = view_of(reader.get_view());
+        node.op = content;
         break;
       case kInput:
-        node.inputs.push_back(view_of(reader.get_view()));
+        node.inputs.push_back(content);
         break;
       case kDevice:
-        node.device = view_of(reader.get_view());
-        break;
-      case kAttribute:
-        node.attributes.push_back(read_attribute(view_of(reader.get_view()), node.is_in_order));
+        node.device = content;
         break;
       default:
-        reader.skip();
+        node.attributes.push_back(read_attribute(content, node.is_in_order));
     }
-    if (tag <= kAttribute) {
-      const std::size_t end = bytes.size() - reader.length();
-      node.rest = bytes.substr(end);
-    }
+    node.rest = bytes.substr(bytes.size() - reader.length());
   }
-  if (last == 0) node.rest = bytes;
   return node;
+}
+
+NodeDefView read_alone(std::string_view bytes) {
+  try {
+    return read_node(bytes);
+  } catch (const protozero::exception&) {
+    return {};
+  }
 }
 
 }  // namespace
 
 std::optional<std::string_view> NodeDefView::attribute(std::string_view key) const {
-  for (const auto& [each, value] : attributes) {
-    if (each == key) return value;
+  // The last one counts, as in protobuf.
+  for (auto each = attributes.rbegin(); each != attributes.rend(); ++each) {
+    if (each->first == key) return each->second;
   }
   return std::nullopt;
 }
@@ -114,9 +126,9 @@ Result<GraphDefView> read_graphdef(std::string_view bytes) {
         } catch (const protozero::exception&) {
           return refuse("G01", fmt::format("node {} of the graph is no NodeDef, from byte {} on",
                                            graph.nodes.size(), start));
-        } catch (...) {
-          throw;
         }
+        const std::size_t end = bytes.size() - reader.length();
+        graph.nodes.back().frame = bytes.substr(start, end - node.size() - start);
         continue;
       }
       reader.skip();
@@ -189,16 +201,48 @@ std::string with_inputs(std::string_view node, const std::vector<std::string>& i
     const std::size_t start = node.size() - reader.length();
     if (!reader.next()) break;
     const protozero::pbf_tag_type tag = reader.tag();
+    const bool is_input = tag == kInput && is_bytes(reader);
     reader.skip();
     if (tag >= kInput) write_inputs();
-    if (tag != kInput) out += node.substr(start, node.size() - reader.length() - start);
+    if (!is_input) out += node.substr(start, node.size() - reader.length() - start);
   }
   write_inputs();
   return out;
 }
 
+std::string_view name_of_node(std::string_view node) { return read_alone(node).name; }
+std::vector<std::string_view> inputs_of_node(std::string_view node) {
+  return read_alone(node).inputs;
+}
+std::vector<std::pair<std::string_view, std::string_view>> attributes_of_node(
+    std::string_view node) {
+  return read_alone(node).attributes;
+}
+
+void append_node_frame(std::string& graphdef, std::size_t size) {
+  protozero::add_varint_to_buffer(
+      &graphdef, protozero::tag_and_type(kGraphNode, protozero::pbf_wire_type::length_delimited));
+  protozero::add_varint_to_buffer(&graphdef, size);
+}
+
 void append_node(std::string& graphdef, std::string_view node) {
   protozero::pbf_writer(graphdef).add_bytes(kGraphNode, node.data(), node.size());
+}
+
+void append_node(std::string& graphdef, std::string_view node, std::string_view frame) {
+  const std::size_t before = graphdef.size();
+  graphdef += frame;
+  graphdef += node;
+  try {
+    protozero::pbf_reader reader(graphdef.data() + before, graphdef.size() - before);
+    if (reader.next(kGraphNode, protozero::pbf_wire_type::length_delimited) &&
+        reader.get_view().size() == node.size()) {
+      return;
+    }
+  } catch (const protozero::exception&) {  // a frame for a node of another size
+  }
+  graphdef.resize(before);
+  append_node(graphdef, node);
 }
 
 }  // namespace ebb

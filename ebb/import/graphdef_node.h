@@ -16,6 +16,7 @@ namespace ebb {
 // All views are into the GraphDef's bytes.
 struct NodeDefView {
   std::string_view bytes;
+  std::string_view frame;  // what announces the bytes: the field's number and their length
   std::string_view name;
   std::string_view op;
   std::string_view device;
@@ -27,6 +28,12 @@ struct NodeDefView {
 
   [[nodiscard]] std::optional<std::string_view> attribute(std::string_view key) const;
 };
+
+// Of a NodeDef by itself. Bytes that are none have no name and no inputs.
+std::string_view name_of_node(std::string_view node);
+std::vector<std::string_view> inputs_of_node(std::string_view node);
+std::vector<std::pair<std::string_view, std::string_view>> attributes_of_node(
+    std::string_view node);
 
 struct GraphDefView {
   std::vector<NodeDefView> nodes;
@@ -59,7 +66,10 @@ std::string write_node(const NodeDefParts& parts);
 // The same bytes with other inputs, everything else as it stands.
 std::string with_inputs(std::string_view node, const std::vector<std::string>& inputs);
 
-// Appends field 1 of a GraphDef.
+// What announces a node of this size in a GraphDef.
+void append_node_frame(std::string& graphdef, std::size_t size);
+// Appends field 1 of a GraphDef; announced by `frame` where that announces a node of this size.
 void append_node(std::string& graphdef, std::string_view node);
+void append_node(std::string& graphdef, std::string_view node, std::string_view frame);
 
 }  // namespace ebb

@@ -12,6 +12,8 @@ inline constexpr std::string_view kTensorFlowOp = "tf.op";
 inline constexpr std::string_view kFilePosition = "note.position";
 // The NodeDef as it stood, where protobuf would write it differently.
 inline constexpr std::string_view kNodeBytes = "note.node";
+// What announces the node in the GraphDef, where protobuf would write less.
+inline constexpr std::string_view kNodeFrame = "note.frame";
 // Fields of the NodeDef behind its attributes.
 inline constexpr std::string_view kNodeRest = "tf.rest";
 // Fields of the GraphDef that stood before the node.
@@ -19,10 +21,10 @@ inline constexpr std::string_view kBytesBefore = "note.before";
 // On a NextIteration: the "merge:1" that it feeds one round later.
 inline constexpr std::string_view kFeeds = "tf.feeds";
 
-// The node that holds the fields of the GraphDef behind the last node. No node of TensorFlow's can
-// have a name with a blank in it.
+// The node that holds the fields of the GraphDef behind the last node. TensorFlow's own operators
+// have another prefix.
 inline constexpr std::string_view kFileNode = "graph def";
-inline constexpr std::string_view kFileOp = "tf::GraphDef";
+inline constexpr std::string_view kFileOp = "file::rest";
 inline constexpr std::string_view kFileRest = "rest";
 
 // In a GraphDef: what a node of ours is, whose clone it is, and for which accelerator it works.
@@ -32,6 +34,10 @@ inline constexpr std::string_view kMarkDevice = "_ebb_device";
 
 // What keeps TensorFlow's own passes from removing or merging a node.
 inline constexpr std::string_view kDoNotRemove = "_grappler_do_not_remove";
+
+// TensorFlow's kernels that copy between a GPU and the host.
+inline constexpr std::string_view kCopyOutOp = "_CopyFromGpuToHost";
+inline constexpr std::string_view kCopyInOp = "_CopyFromHostToGpu";
 
 inline constexpr std::string_view kOpPrefix = "tf::";
 

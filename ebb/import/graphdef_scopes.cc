@@ -1,170 +1,289 @@
 #include "ebb/import/graphdef_scopes.h"
 
 #include <algorithm>
-#include <iterator>
 #include <map>
+#include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
+#include <protozero/exception.hpp>
 
+#include "ebb/base/utf8.h"
 #include "ebb/import/graphdef_attributes.h"
 
 namespace ebb {
 namespace {
 
-using Conditions = std::vector<std::uint32_t>;  // sorted
+// What is looked at in a chain of contexts is linear in its length.
+constexpr std::uint32_t kMostConditions = 1000;
 constexpr std::uint32_t kNoFrame = 0;
+constexpr int kMostRounds = 50;
 
-bool is_any_of(std::string_view op, std::string_view name) {
+bool is_one_of(std::string_view op, std::string_view name) {
   return op == name || (op.starts_with("Ref") && op.substr(3) == name);
 }
+bool is_switch(std::string_view op) { return is_one_of(op, "Switch") || op == "_SwitchN"; }
 
+tl::unexpected<Error> refuse(const NodeDefView& node, std::string_view what) {
+  return fail(Error{.kind = ErrorKind::kBadInput,
+                    .code = "G06",
+                    .message = fmt::format("node '{}' {}", printable(node.name), what),
+                    .place = {}});
+}
+
+// Contexts are a tree: in each frame its whole, in that the sides of conditionals, and so on. A
+// node runs in the innermost context of what it reads, a Merge where one of its inputs always
+// arrives.
 class Scopes {
  public:
   Scopes(const GraphDefView& graphdef, const Wiring& wiring)
       : graphdef_(graphdef), wiring_(wiring), context_(graphdef.nodes.size()) {
-    frames_.push_back({});
-    find_context({kNoFrame, {}});
+    frames_.push_back({.context = add_context(kNoFrame, 0, 0)});
   }
 
   Status run() {
-    for (const std::uint32_t node : wiring_.order) {
-      if (auto ok = place(node); !ok) return ok;
+    find_values();
+    // Who leaves a loop may stand above another who enters it, and then where the loop runs is
+    // known too late: once more, with what is known.
+    for (int round = 0; round < kMostRounds; ++round) {
+      bool is_done = true;
+      for (const std::uint32_t node : wiring_.order) {
+        if (auto ok = place(node); !ok) return ok;
+      }
+      for (Frame& frame : frames_) {
+        is_done = is_done && frame.parent == frame.parent_seen;
+        frame.parent_seen = frame.parent;
+      }
+      if (is_done) return check_back_edges();
     }
-    return {};
+    return fail(Error{.kind = ErrorKind::kBadInput,
+                      .code = "G06",
+                      .message = "what enters loops depends on what leaves others, too many times",
+                      .place = {}});
   }
 
   // The scope of each node, made in the graph.
   std::vector<ScopeId> make(GraphEdit& edit) {
-    std::vector<ScopeId> of_context(contexts_.size());
-    std::vector<bool> is_made(contexts_.size());
-    std::vector<ScopeId> scopes;
-    scopes.reserve(context_.size());
-    for (const std::uint32_t context : context_) {
-      if (!is_made[context]) {
-        of_context[context] = make_scope(edit, *contexts_[context]);
-        is_made[context] = true;
-      }
-      scopes.push_back(of_context[context]);
-    }
-    return scopes;
+    scopes_.resize(contexts_.size());
+    is_made_.resize(contexts_.size());
+    is_made_[frames_[kNoFrame].context] = true;
+    std::vector<ScopeId> of_nodes;
+    of_nodes.reserve(context_.size());
+    for (const std::uint32_t context : context_) of_nodes.push_back(make_scope(edit, context));
+    return of_nodes;
   }
 
  private:
+  // A tensor that decides, and which of its values.
+  struct Condition {
+    std::uint32_t node = 0;
+    std::uint32_t result = 0;
+    std::uint32_t side = 0;
+    std::uint32_t sides = 0;  // how many there are; 0: nobody else has this condition
+    friend auto operator<=>(const Condition&, const Condition&) = default;
+  };
   struct Context {
     std::uint32_t frame = kNoFrame;
-    Conditions conditions;
-    friend auto operator<=>(const Context&, const Context&) = default;
+    std::uint32_t parent = 0;     // in the frame
+    std::uint32_t condition = 0;  // which of those
+    std::uint32_t depth = 0;      // 0: all of the frame
   };
   struct Frame {
-    std::string name;
-    std::uint32_t parent = 0;  // the context of those who enter
+    std::string name = {};
+    std::uint32_t context = 0;
+    std::uint32_t parent = 0;       // the context of all who enter
+    std::uint32_t parent_seen = 0;  // in the round before
   };
 
-  std::uint32_t find_context(Context context) {
-    const auto [found, is_new] = context_numbers_.try_emplace(
-        std::move(context), static_cast<std::uint32_t>(contexts_.size()));
-    if (is_new) contexts_.push_back(&found->first);
+  std::uint32_t add_context(std::uint32_t frame, std::uint32_t parent, std::uint32_t condition) {
+    const std::uint32_t depth = condition == 0 ? 0 : depth_of(parent) + 1;
+    contexts_.push_back({frame, parent, condition, depth});
+    return static_cast<std::uint32_t>(contexts_.size() - 1);
+  }
+  [[nodiscard]] std::uint32_t depth_of(std::uint32_t context) const {
+    return contexts_[context].depth;
+  }
+
+  // The context below it in which the condition holds.
+  std::uint32_t under(std::uint32_t context, const Condition& condition) {
+    const auto [found, is_new] = condition_numbers_.try_emplace(
+        condition, static_cast<std::uint32_t>(conditions_.size() + 1));
+    if (is_new) conditions_.push_back(condition);
+    return under(context, found->second);
+  }
+  std::uint32_t under(std::uint32_t context, std::uint32_t condition) {
+    for (std::uint32_t at = context; depth_of(at) > 0; at = contexts_[at].parent) {
+      if (contexts_[at].condition == condition) return context;
+    }
+    const auto [found, is_new] = inside_.try_emplace(std::pair(context, condition), 0);
+    if (is_new) found->second = add_context(contexts_[context].frame, context, condition);
     return found->second;
+  }
+
+  // What Identity hands on is the same decision.
+  void find_values() {
+    value_.resize(graphdef_.nodes.size());
+    for (const std::uint32_t node : wiring_.order) {
+      value_[node] = {node, 0};
+      if (graphdef_.nodes[node].op != "Identity" || wiring_.inputs(node).empty()) continue;
+      const Wire& wire = wiring_.inputs(node).front();
+      if (wire.is_control || is_switch(graphdef_.nodes[wire.node].op)) continue;
+      value_[node] = value_of(wire);
+    }
+  }
+  [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> value_of(const Wire& wire) const {
+    return graphdef_.nodes[wire.node].op == "Identity" && wire.result == 0
+               ? value_[wire.node]
+               : std::pair(wire.node, wire.result);
   }
 
   // The context of what a wire brings.
   std::uint32_t context_of(const Wire& wire) {
     const NodeDefView& maker = graphdef_.nodes[wire.node];
-    const std::uint32_t own = context_[wire.node];
-    if (is_any_of(maker.op, "Enter")) return find_context({frame_entered_[wire.node], {}});
-    if (wire.is_control || !is_any_of(maker.op, "Switch")) return own;
-    Context inside = *contexts_[own];
-    const std::uint32_t condition = find_condition(wire.node, wire.result);
-    const auto at = std::lower_bound(inside.conditions.begin(), inside.conditions.end(), condition);
-    if (at == inside.conditions.end() || *at != condition) inside.conditions.insert(at, condition);
-    return find_context(std::move(inside));
+    if (is_one_of(maker.op, "Enter")) return frames_[frame_entered_.at(wire.node)].context;
+    if (wire.is_control || !is_switch(maker.op)) return context_[wire.node];
+    Condition condition{.node = wire.node, .result = 0, .side = wire.result, .sides = 2};
+    if (maker.op == "_SwitchN") {
+      const auto sides = maker.attribute("num_outs");
+      condition.sides = static_cast<std::uint32_t>(
+          std::clamp<std::int64_t>(sides ? int_of_attr_value(*sides).value_or(0) : 0, 0, 1 << 20));
+    }
+    const auto inputs = wiring_.inputs(wire.node);
+    if (inputs.size() > 1 && !inputs[1].is_control) {
+      std::tie(condition.node, condition.result) = value_of(inputs[1]);
+    }
+    return under(context_[wire.node], condition);
   }
 
-  std::uint32_t find_condition(std::uint32_t switch_node, std::uint32_t side) {
-    std::pair<std::uint32_t, std::uint32_t> predicate{switch_node, 0};
-    const auto inputs = wiring_.inputs(switch_node);
-    if (inputs.size() > 1) predicate = {inputs[1].node, inputs[1].result};
-    while (graphdef_.nodes[predicate.first].op == "Identity" &&
-           !wiring_.inputs(predicate.first).empty()) {
-      const Wire& through = wiring_.inputs(predicate.first).front();
-      if (through.is_control || graphdef_.nodes[through.node].op == "Switch") break;
-      predicate = {through.node, through.result};
+  // The deepest that both are in.
+  [[nodiscard]] std::uint32_t common(std::uint32_t a, std::uint32_t b) const {
+    while (a != b) {
+      std::uint32_t& deeper = depth_of(a) > depth_of(b) ? a : b;
+      deeper = contexts_[deeper].parent;
     }
-    const auto [found, is_new] =
-        condition_numbers_.try_emplace(std::tuple(predicate.first, predicate.second, side),
-                                       static_cast<std::uint32_t>(condition_names_.size()));
-    if (is_new) {
-      condition_names_.push_back(
-          fmt::format("{}={}", input_text(graphdef_.nodes[predicate.first].name, predicate.second),
-                      side == 0 ? "false" : "true"));
+    return a;
+  }
+
+  // Where all conditions of both hold.
+  std::uint32_t both(std::uint32_t a, std::uint32_t b) {
+    const std::uint32_t shared = common(a, b);
+    if (shared == a) return b;
+    if (shared == b) return a;
+    std::vector<std::uint32_t> more;
+    for (std::uint32_t at = b; at != shared; at = contexts_[at].parent) {
+      more.push_back(contexts_[at].condition);
     }
-    return found->second;
+    for (auto each = more.rbegin(); each != more.rend(); ++each) a = under(a, *each);
+    return a;
+  }
+
+  // Where one of the inputs arrives, whatever was decided: in the context around a conditional all
+  // of whose sides come in. If some decision leaves it without an input, it has a condition of its
+  // own.
+  std::uint32_t merge(std::uint32_t node, std::span<const std::uint32_t> inputs) {
+    std::uint32_t shared = inputs.front();
+    for (const std::uint32_t each : inputs) shared = common(shared, each);
+    std::set<std::uint32_t> sides;
+    Condition first;
+    for (const std::uint32_t each : inputs) {
+      if (each == shared) return shared;
+      const Condition& condition = conditions_[contexts_[each].condition - 1];
+      if (sides.empty()) first = condition;
+      if (contexts_[each].parent == shared && condition.node == first.node &&
+          condition.result == first.result && condition.sides == first.sides) {
+        sides.insert(condition.side);
+      }
+    }
+    if (first.sides > 0 && sides.size() == first.sides) return shared;
+    return under(shared, Condition{.node = node, .result = 0, .side = 0, .sides = 0});
   }
 
   Status place(std::uint32_t node) {
+    try {
+      return place_well(node);
+    } catch (const protozero::exception&) {
+      return refuse(graphdef_.nodes[node], "has a damaged attribute");
+    }
+  }
+
+  Status place_well(std::uint32_t node) {
     const NodeDefView& def = graphdef_.nodes[node];
-    const bool merges = is_any_of(def.op, "Merge");
-    Context here;
+    const bool merges = is_one_of(def.op, "Merge");
+    std::uint32_t here = frames_[kNoFrame].context;
     bool is_first = true;
+    merged_.clear();
     for (const Wire& wire : wiring_.inputs(node)) {
       if (wire.closes_loop) continue;
-      const Context& from = *contexts_[context_of(wire)];
-      if (is_first) {
-        here = from;
-      } else if (from.frame != here.frame) {
-        return fail(Error{.kind = ErrorKind::kBadInput,
-                          .code = "G06",
-                          .message = fmt::format(
-                              "node '{}' reads from {} and from {}; values go into a loop by Enter "
-                              "and leave it by Exit",
-                              printable(def.name), describe(here.frame), describe(from.frame)),
-                          .place = {}});
-      } else if (!merges) {
-        here.conditions = join(here.conditions, from.conditions, /*keeps_common_only=*/false);
-      } else if (!wire.is_control) {  // it runs although those it waits for do not
-        here.conditions = join(here.conditions, from.conditions, /*keeps_common_only=*/true);
+      const std::uint32_t from = context_of(wire);
+      if (!is_first && contexts_[from].frame != contexts_[here].frame) {
+        return refuse(
+            def, fmt::format("reads from {} and from {}; values go into a loop by Enter "
+                             "and leave it by Exit",
+                             describe(contexts_[here].frame), describe(contexts_[from].frame)));
+      }
+      if (!merges) {
+        here = is_first ? from : both(here, from);
+      } else {
+        // It runs although those that it only waits for do not.
+        if (!wire.is_control) merged_.push_back(from);
+        here = is_first ? from : common(here, from);
       }
       is_first = false;
     }
-    if (is_any_of(def.op, "Exit")) {
-      here = here.frame == kNoFrame ? Context() : *contexts_[frames_[here.frame].parent];
-    } else if (is_any_of(def.op, "Enter")) {
+    if (!merged_.empty()) here = merge(node, merged_);
+    if (depth_of(here) > kMostConditions) {
+      return refuse(def, fmt::format("is in more than {} conditionals", kMostConditions));
+    }
+    const std::uint32_t frame = contexts_[here].frame;
+    if (is_one_of(def.op, "Exit")) {
+      if (frame == kNoFrame) return refuse(def, "leaves a loop and is in none");
+      here = frames_[frame].parent;
+    } else if (is_one_of(def.op, "NextIteration") && frame == kNoFrame) {
+      return refuse(def, "goes to the next round of a loop and is in none");
+    } else if (is_one_of(def.op, "Enter")) {
       enter(node, def, here);
     }
-    context_[node] = find_context(std::move(here));
+    context_[node] = here;
     return {};
   }
 
-  static Conditions join(const Conditions& a, const Conditions& b, bool keeps_common_only) {
-    Conditions out;
-    if (keeps_common_only) {
-      std::set_intersection(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
-    } else {
-      std::set_union(a.begin(), a.end(), b.begin(), b.end(), std::back_inserter(out));
-    }
-    return out;
-  }
-
-  void enter(std::uint32_t node, const NodeDefView& def, const Context& from) {
+  void enter(std::uint32_t node, const NodeDefView& def, std::uint32_t from) {
     std::string name;
     if (const auto attribute = def.attribute("frame_name")) {
       name = text_of_attr_value(*attribute).value_or("");
     }
-    const auto [found, is_new] = frame_numbers_.try_emplace(
-        std::pair(from.frame, name), static_cast<std::uint32_t>(frames_.size()));
+    const auto [found, is_new] =
+        frame_numbers_.try_emplace(std::pair(contexts_[from].frame, std::move(name)),
+                                   static_cast<std::uint32_t>(frames_.size()));
+    const std::uint32_t number = found->second;
     if (is_new) {
-      frames_.push_back({name, find_context(from)});
+      frames_.push_back({.name = found->first.second,
+                         .context = add_context(number, 0, 0),
+                         .parent = from,
+                         .parent_seen = from});
     } else {
       // It runs where all that enters it does.
-      Frame& frame = frames_[found->second];
-      Context both = *contexts_[frame.parent];
-      both.conditions = join(both.conditions, from.conditions, false);
-      frame.parent = find_context(std::move(both));
+      frames_[number].parent = both(frames_[number].parent, from);
     }
-    frame_entered_[node] = found->second;
+    frame_entered_[node] = number;
+  }
+
+  Status check_back_edges() {
+    for (std::uint32_t node = 0; node < graphdef_.nodes.size(); ++node) {
+      for (const Wire& wire : wiring_.inputs(node)) {
+        const std::uint32_t frame = contexts_[context_[node]].frame;
+        const std::uint32_t from = contexts_[context_[wire.node]].frame;
+        if (!wire.closes_loop || frame == from) continue;
+        return refuse(
+            graphdef_.nodes[node],
+            fmt::format("reads from {} and, a round later, from {} ('{}')", describe(frame),
+                        describe(from), printable(graphdef_.nodes[wire.node].name)));
+      }
+    }
+    return {};
   }
 
   [[nodiscard]] std::string describe(std::uint32_t frame) const {
@@ -172,44 +291,63 @@ class Scopes {
     return fmt::format("the loop '{}'", printable(frames_[frame].name));
   }
 
-  ScopeId make_scope(GraphEdit& edit, const Context& context) {
-    const auto known = made_.find(context);
-    if (known != made_.end()) return known->second;
-    ScopeId scope;
-    if (!context.conditions.empty()) {
-      Context outer = context;
-      outer.conditions.pop_back();
-      const ScopeId parent = make_scope(edit, outer);
-      scope =
-          edit.add_scope(ScopeKind::kBranch,
-                         unused_name(edit, condition_names_[context.conditions.back()]), parent);
-    } else if (context.frame != kNoFrame) {
-      const Frame& frame = frames_[context.frame];
-      const ScopeId parent = make_scope(edit, *contexts_[frame.parent]);
-      scope = edit.add_scope(ScopeKind::kFrame, unused_name(edit, frame.name), parent);
+  [[nodiscard]] std::uint32_t around(std::uint32_t context) const {
+    const Context& inner = contexts_[context];
+    return inner.depth == 0 ? frames_[inner.frame].parent : inner.parent;
+  }
+
+  ScopeId make_scope(GraphEdit& edit, std::uint32_t context) {
+    std::vector<std::uint32_t> missing;
+    std::uint32_t at = context;
+    for (; !is_made_[at]; at = around(at)) missing.push_back(at);
+    for (auto each = missing.rbegin(); each != missing.rend(); ++each) {
+      const Context& inner = contexts_[*each];
+      const bool is_frame = inner.depth == 0;
+      const std::string name =
+          is_frame ? frames_[inner.frame].name : name_of(conditions_[inner.condition - 1]);
+      scopes_[*each] = edit.add_scope(is_frame ? ScopeKind::kFrame : ScopeKind::kBranch,
+                                      unused_name(edit, name), scopes_[around(*each)]);
+      is_made_[*each] = true;
     }
-    made_.emplace(context, scope);
-    return scope;
+    return scopes_[context];
+  }
+
+  [[nodiscard]] std::string name_of(const Condition& condition) const {
+    const std::string value = input_text(graphdef_.nodes[condition.node].name, condition.result);
+    switch (condition.sides) {
+      case 0:
+        return value;
+      case 2:
+        return fmt::format("{}={}", value, condition.side == 0 ? "false" : "true");
+      default:
+        return fmt::format("{}={}", value, condition.side);
+    }
   }
 
   SymbolId unused_name(GraphEdit& edit, const std::string& wanted) {
-    const int count = ++names_used_[wanted];
-    return edit.intern(count == 1 ? wanted : fmt::format("{}#{}", wanted, count));
+    for (int& count = names_used_[wanted];;) {
+      std::string name = ++count == 1 ? wanted : fmt::format("{}#{}", wanted, count);
+      if (is_utf8(name) && !name.empty() && taken_.insert(name).second) return edit.intern(name);
+      if (count == 1 && (wanted.empty() || !is_utf8(wanted))) return unused_name(edit, "loop");
+    }
   }
 
   const GraphDefView& graphdef_;
   const Wiring& wiring_;
-  std::vector<std::uint32_t> context_;  // by node
-  std::map<Context, std::uint32_t> context_numbers_;
-  std::vector<const Context*> contexts_;
+  std::vector<std::uint32_t> context_;                          // by node
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> value_;  // by Identity: what it hands on
+  std::vector<Context> contexts_;
+  std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> inside_;
+  std::vector<Condition> conditions_;  // the first has number 1
+  std::map<Condition, std::uint32_t> condition_numbers_;
   std::vector<Frame> frames_;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> frame_numbers_;
   std::map<std::uint32_t, std::uint32_t> frame_entered_;  // by Enter
-  std::map<std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>, std::uint32_t>
-      condition_numbers_;
-  std::vector<std::string> condition_names_;
-  std::map<Context, ScopeId> made_;
+  std::vector<std::uint32_t> merged_;
+  std::vector<ScopeId> scopes_;  // by context
+  std::vector<bool> is_made_;
   std::map<std::string, int> names_used_;
+  std::set<std::string> taken_;
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
 // Where TensorFlow's control flow puts each node: in which loop, and on which side of which
 // conditionals.
 //
-// Enter leads into a frame and Exit out of it; a Switch leads into one side of its predicate, and a
-// Merge out of what its inputs do not have in common. A node that reads from several sides runs
-// where all of them do. Sides are sets of (predicate, side): for each set there is one scope, which
-// stands in the scope of the set without its newest condition.
+// Enter leads into a frame and Exit out of it; a Switch leads into one side of what it asks. A node
+// runs where all that it reads does, a Merge where one of its inputs always arrives: around a
+// conditional all of whose sides come in. A Merge that some decision leaves without an input has a
+// branch of its own, so that nothing outside it relies on it.
 #pragma once
 
 #include <vector>
@@ -17,7 +17,7 @@
 namespace ebb {
 
 // The scope of every node, by its number in the file; made in the graph that `edit` edits. Nodes
-// that join two loops are an error.
+// that join two loops, or leave one in which they are not, are an error.
 [[nodiscard]] Result<std::vector<ScopeId>> find_scopes(const GraphDefView& graphdef,
                                                        const Wiring& wiring, GraphEdit& edit);
 

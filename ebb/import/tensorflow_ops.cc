@@ -8,6 +8,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "ebb/base/check.h"
+#include "ebb/import/graphdef_attributes.h"
 #include "ebb/import/tensorflow_types.h"
 
 namespace ebb {
@@ -115,7 +116,8 @@ class Table {
   Table() {
     lines_.reserve(std::size(kTable));
     for (const std::string_view line : kTable) {
-      lines_.emplace(line.substr(0, line.find(' ')), parse_line(line));
+      const auto [known, is_new] = lines_.emplace(line.substr(0, line.find(' ')), parse_line(line));
+      EBB_CHECK(is_new, "the table of operators has two lines for {}", known->first);
     }
   }
   [[nodiscard]] const TensorFlowOp* find(std::string_view name) const {
@@ -127,26 +129,34 @@ class Table {
   std::unordered_map<std::string_view, TensorFlowOp> lines_;
 };
 
+// Fields by number and wire type: another of the same number is none that we know.
+constexpr std::uint32_t bytes_field(protozero::pbf_tag_type tag) {
+  return protozero::tag_and_type(tag, protozero::pbf_wire_type::length_delimited);
+}
+constexpr std::uint32_t number_field(protozero::pbf_tag_type tag) {
+  return protozero::tag_and_type(tag, protozero::pbf_wire_type::varint);
+}
+
 TensorFlowArg read_arg_def(protozero::pbf_reader arg_def) {
   TensorFlowArg arg;
   while (arg_def.next()) {
-    switch (arg_def.tag()) {
-      case 1:
+    switch (arg_def.tag_and_type()) {
+      case bytes_field(1):
         arg.name = arg_def.get_string();
         break;
-      case 3:
+      case number_field(3):
         arg.type = arg_def.get_enum();
         break;
-      case 4:
+      case bytes_field(4):
         arg.type_attribute = arg_def.get_string();
         break;
-      case 5:
+      case bytes_field(5):
         arg.count_attribute = arg_def.get_string();
         break;
-      case 6:
+      case bytes_field(6):
         arg.list_attribute = arg_def.get_string();
         break;
-      case 16:
+      case number_field(16):
         arg.is_reference = arg_def.get_bool();
         break;
       default:
@@ -158,21 +168,22 @@ TensorFlowArg read_arg_def(protozero::pbf_reader arg_def) {
 
 void read_attribute_default(protozero::pbf_reader attr_def, TensorFlowOp& op) {
   std::string name;
+  std::optional<protozero::data_view> value;
   while (attr_def.next()) {
-    if (attr_def.tag() == 1) {
+    if (attr_def.tag_and_type() == bytes_field(1)) {
       name = attr_def.get_string();
-    } else if (attr_def.tag() == 3) {
-      protozero::pbf_reader value = attr_def.get_message();
-      while (value.next()) {
-        if (value.tag() == 3 || value.tag() == 6) {  // i, type
-          op.defaults.emplace_back(name, value.get_int64());
-        } else {
-          value.skip();
-        }
-      }
+    } else if (attr_def.tag_and_type() == bytes_field(3)) {
+      value = attr_def.get_view();
     } else {
       attr_def.skip();
     }
+  }
+  if (!value) return;
+  const std::string_view attr_value(value->data(), value->size());
+  if (const auto number = int_of_attr_value(attr_value)) {
+    op.defaults.emplace_back(name, *number);
+  } else if (has_list(attr_value)) {
+    op.list_defaults.emplace_back(name, types_of_attr_value(attr_value));
   }
 }
 
@@ -183,25 +194,31 @@ const TensorFlowOp* find_tensorflow_op(std::string_view name) {
   return table.find(name);
 }
 
+std::vector<std::string_view> tensorflow_op_names() {
+  std::vector<std::string_view> names;
+  for (const std::string_view line : kTable) names.push_back(line.substr(0, line.find(' ')));
+  return names;
+}
+
 std::optional<TensorFlowOp> read_op_def(std::string_view bytes) {
   TensorFlowOp op;
   try {
     protozero::pbf_reader op_def(bytes.data(), bytes.size());
     while (op_def.next()) {
-      switch (op_def.tag()) {
-        case 1:
+      switch (op_def.tag_and_type()) {
+        case bytes_field(1):
           op.name = op_def.get_string();
           break;
-        case 2:
+        case bytes_field(2):
           op.operands.push_back(read_arg_def(op_def.get_message()));
           break;
-        case 3:
+        case bytes_field(3):
           op.results.push_back(read_arg_def(op_def.get_message()));
           break;
-        case 4:
+        case bytes_field(4):
           read_attribute_default(op_def.get_message(), op);
           break;
-        case 17:
+        case number_field(17):
           op.is_stateful = op_def.get_bool();
           break;
         default:

@@ -43,6 +43,7 @@ struct TensorFlowOp {
 };
 
 const TensorFlowOp* find_tensorflow_op(std::string_view name);
+std::vector<std::string_view> tensorflow_op_names();
 
 // Of a serialized OpDef, which says nothing of memory; nullopt when it is none.
 std::optional<TensorFlowOp> read_op_def(std::string_view bytes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "ebb/graph/control_flow.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/rewrite/lms_names.h"
 
@@ -122,7 +123,9 @@ std::optional<LmsRefusal> LmsCandidates::obstacle_between(StorageId storage, Nod
   // An input is where it is read first.
   const NodeId home = graph_.is_op(producer) ? producer : edges_.readers(storage).front();
   if (graph_.device(home) != graph_.device(reader)) return LmsRefusal::kOtherDevice;
-  if (graph_.scope(producer) != graph_.scope(reader)) return LmsRefusal::kOtherScope;
+  if (graph_.scope(producer) != graph_.scope(reader) || makes_elsewhere(graph_, producer)) {
+    return LmsRefusal::kOtherScope;
+  }
   // The swap-out is one level after the producer, the trigger after that, the reader after that.
   if (levels_between(producer, reader) < 3) return LmsRefusal::kTooClose;
   return std::nullopt;

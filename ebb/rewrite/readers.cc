@@ -142,6 +142,11 @@ Objection objection_to_trigger(const Rewriter& rewriter, TensorId source,
         "R10", fmt::format("'{}' does not wait for '{}'", graph.name(reader), graph.name(trigger))};
   }
   const NodeId maker = rewriter.version_maker(source);
+  if (makes_elsewhere(graph, maker)) {
+    return Reason{
+        "R11", fmt::format("'{}' leads into a loop or a branch, and copies would stand outside it",
+                           graph.name(maker))};
+  }
   const auto scope = inner_scope(graph, graph.scope(maker), graph.scope(trigger));
   if (!scope) {
     return Reason{

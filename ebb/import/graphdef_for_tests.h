@@ -1,0 +1,100 @@
+// GraphDefs written for tests, node by node and, where that is the point, field by field.
+//
+//   const std::string bytes = graphdef({node("x", "Placeholder", {}, {{"dtype", type_of(1)}}),
+//                                       node("y", "Relu", {"x"}, {{"T", type_of(1)}})});
+#pragma once
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <protozero/pbf_writer.hpp>
+
+#include "ebb/import/graphdef_node.h"
+
+namespace ebb::for_tests {
+
+using Attributes = std::vector<std::pair<std::string, std::string>>;
+
+// AttrValues.
+inline std::string type_of(int number) {
+  std::string out;
+  protozero::pbf_writer(out).add_enum(6, number);
+  return out;
+}
+inline std::string number_of(std::int64_t number) {
+  std::string out;
+  protozero::pbf_writer(out).add_int64(3, number);
+  return out;
+}
+inline std::string text_of(std::string_view text) {
+  std::string out;
+  protozero::pbf_writer(out).add_bytes(2, text.data(), text.size());
+  return out;
+}
+inline std::string types_of(const std::vector<std::int32_t>& numbers) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  protozero::pbf_writer list(writer, 1);
+  list.add_packed_enum(6, numbers.begin(), numbers.end());
+  return out;
+}
+inline void add_shape(protozero::pbf_writer writer, const std::vector<std::int64_t>& dims) {
+  for (const std::int64_t size : dims) {
+    protozero::pbf_writer dim(writer, 2);
+    dim.add_int64(1, size);
+  }
+}
+inline std::string shapes_of(const std::vector<std::vector<std::int64_t>>& shapes) {
+  std::string out;
+  protozero::pbf_writer writer(out);
+  protozero::pbf_writer list(writer, 1);
+  for (const auto& dims : shapes) add_shape(protozero::pbf_writer(list, 7), dims);
+  return out;
+}
+
+inline std::string node(std::string_view name, std::string_view op,
+                        std::vector<std::string> inputs = {}, Attributes attributes = {},
+                        std::string_view device = {}) {
+  return write_node({.name = name,
+                     .op = op,
+                     .device = device,
+                     .inputs = std::move(inputs),
+                     .attributes = std::move(attributes),
+                     .rest = {}});
+}
+
+inline std::string graphdef(const std::vector<std::string>& nodes) {
+  std::string out;
+  for (const std::string& each : nodes) append_node(out, each);
+  return out;
+}
+
+// Most of what tests need.
+inline constexpr int kFloat = 1;
+inline constexpr int kInt32 = 3;
+inline constexpr int kBool = 10;
+inline std::string placeholder(std::string_view name, int type = kFloat) {
+  return node(name, "Placeholder", {}, {{"dtype", type_of(type)}});
+}
+inline std::string unary(std::string_view name, std::string_view op, std::string_view input,
+                         int type = kFloat) {
+  return node(name, op, {std::string(input)}, {{"T", type_of(type)}});
+}
+inline std::string binary(std::string_view name, std::string_view op,
+                          std::vector<std::string> inputs, int type = kFloat) {
+  return node(name, op, std::move(inputs), {{"T", type_of(type)}});
+}
+inline std::string merge(std::string_view name, std::vector<std::string> inputs,
+                         int type = kFloat) {
+  const auto count = static_cast<std::int64_t>(inputs.size());
+  return node(name, "Merge", std::move(inputs), {{"N", number_of(count)}, {"T", type_of(type)}});
+}
+inline std::string enter(std::string_view name, std::string_view input, std::string_view frame) {
+  return node(name, "Enter", {std::string(input)},
+              {{"T", type_of(kFloat)}, {"frame_name", text_of(frame)}});
+}
+
+}  // namespace ebb::for_tests

@@ -418,11 +418,19 @@ class Importer {
     }
   }
 
-  // A file does not say what will be asked for: what nobody reads is there to be returned.
+  // A file does not say what will be asked for: what nobody reads is there to be returned. Not so
+  // what has a clone, which the readers read instead.
   void find_outputs() {
+    std::vector<bool> has_clone(graph_.node_count());
+    for (const NodeId node : graph_.nodes()) {
+      if (const NodeId original = graph_.clone_of(node); original.valid()) {
+        has_clone[original.index()] = true;
+      }
+    }
     std::vector<TensorId> outputs;
     for (std::uint32_t number = 0; number < nodes_.size(); ++number) {
       if (results_read_[number] > 0 || !graph_.is_op(nodes_[number])) continue;
+      if (has_clone[nodes_[number].index()]) continue;
       for (const TensorId result : graph_.results(nodes_[number])) outputs.push_back(result);
     }
     edit_.set_outputs(outputs);

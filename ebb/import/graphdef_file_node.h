@@ -15,10 +15,9 @@ inline bool is_file_node(const Graph& graph, NodeId node) { return graph.op(node
 
 // Nodes of the framework's, and those that rewriting added.
 inline std::size_t counted_nodes(const Graph& graph) {
-  const auto order = graph.order();
-  return graph.node_count() -
-         static_cast<std::size_t>(std::count_if(
-             order.begin(), order.end(), [&](NodeId node) { return is_file_node(graph, node); }));
+  std::size_t count = 0;
+  for (const NodeId node : graph.nodes()) count += is_file_node(graph, node) ? 0 : 1;
+  return count;
 }
 
 }  // namespace ebb

@@ -77,6 +77,7 @@ def test_rewrite_json_has_the_promised_fields(ebb, step):
         "encodes": 0,
         "decodes": 0,
         "bytes_swapped": 2048,
+        "unknown_sizes": 0,
         "tensors_recomputed": 0,
         "bytes_recomputed": 0,
         "recomputations": 0,
@@ -93,6 +94,7 @@ def test_rewrite_json_has_the_promised_fields(ebb, step):
                 "reason": "the reader follows too closely: no level of γ is between",
             }
         ],
+        "functions": [],
     }
 
 

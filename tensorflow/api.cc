@@ -47,7 +47,7 @@ Result<TensorFlowApi> find_tensorflow(const void* address) {
   if (!missing.empty()) {
     return fail(
         ErrorKind::kUsage,
-        fmt::format("this TensorFlow has no function {}; Ebb needs 2.12 or newer", missing));
+        fmt::format("this TensorFlow has no function {}; Ebb needs 2.16 or newer", missing));
   }
   return api;
 }

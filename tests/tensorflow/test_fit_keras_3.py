@@ -8,4 +8,5 @@ from same_training import swapped, train_both
 
 @pytest.mark.parametrize("name", CASES)
 def test_the_same_losses_and_weights(name):
-    assert swapped(train_both(keras, name)) > 0
+    graphs = train_both(keras, name)
+    assert swapped(graphs) > 0 or not CASES[name].swaps

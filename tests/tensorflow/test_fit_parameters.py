@@ -26,9 +26,9 @@ def test_the_same_bits_and_something_swapped(name):
     assert swapped(train_both(keras, "mlp", **PARAMETERS[name])) > 0
 
 
-def test_computed_again_instead_of_swapped():
-    again = train_both(keras, "mlp", recompute_types=["SelectV2"])
-    assert 0 < swapped(again) < swapped(train_both(keras, "mlp"))
+def test_computed_again():
+    graphs = train_both(keras, "mlp", recompute_types=["SelectV2"])
+    assert sum(graph.details["tensors_recomputed"] for graph in graphs) > 0
 
 
 def test_of_what_is_left_alone_it_is_said_why():

@@ -1,0 +1,51 @@
+"""README's lines for users of Keras do what they say."""
+
+import contextlib
+import io
+import pathlib
+import re
+
+import keras
+import models
+from same_training import DEVICES, differences, plain
+
+import ebb.tensorflow
+
+README = pathlib.Path(__file__).parents[2] / "README.md"
+
+
+def lines() -> str:
+    blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    (found,) = [block for block in blocks if "ebb.tensorflow.enable()" in block]
+    return found
+
+
+class Model:
+    """A model whose `fit` trains it as the tests do, and keeps what came out."""
+
+    def fit(self, x, y):
+        self.trained = models.train(keras, models.CASES["mlp"])
+
+
+def run(text: str) -> tuple[models.Trained, str]:
+    model, printed = Model(), io.StringIO()
+    try:
+        with contextlib.redirect_stdout(printed):
+            exec(text, {"model": model, "x": None, "y": None})
+    finally:
+        ebb.tensorflow.disable()
+    return model.trained, printed.getvalue()
+
+
+def test_as_written_they_train_as_without_ebb_and_say_what_happened():
+    trained, printed = run(lines())
+    assert differences(plain(keras, "mlp"), trained) == []
+    assert "Ebb is on" in printed
+    assert "'/device:GPU:*'" in printed  # this machine's CPU is no accelerator, unless one says so
+
+
+def test_with_an_accelerator_they_swap():
+    devices = ", ".join(f"{name}={device!r}" for name, device in DEVICES.items())
+    trained, printed = run(lines().replace("enable()", f"enable({devices})"))
+    assert differences(plain(keras, "mlp"), trained) == []
+    assert re.search(r"[1-9]\d* tensors swapped", printed)

@@ -90,7 +90,7 @@ std::optional<std::vector<Value>> read_list(GraphEdit& edit, std::string_view by
         for (const float each : reader.get_packed_float()) items.emplace_back(double{each});
         break;
       case kBool:
-        add_all(reader.get_packed_bool());
+        for (const auto each : reader.get_packed_bool()) items.emplace_back(each != 0);
         break;
       case kType:
         for (const std::int32_t each : reader.get_packed_enum()) {

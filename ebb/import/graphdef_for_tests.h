@@ -41,17 +41,19 @@ inline std::string types_of(const std::vector<std::int32_t>& numbers) {
   list.add_packed_enum(6, numbers.begin(), numbers.end());
   return out;
 }
-inline void add_shape(protozero::pbf_writer writer, const std::vector<std::int64_t>& dims) {
-  for (const std::int64_t size : dims) {
-    protozero::pbf_writer dim(writer, 2);
-    dim.add_int64(1, size);
-  }
-}
 inline std::string shapes_of(const std::vector<std::vector<std::int64_t>>& shapes) {
+  std::string list;
+  for (const auto& dims : shapes) {
+    std::string shape;
+    for (const std::int64_t size : dims) {
+      protozero::pbf_writer writer(shape);
+      protozero::pbf_writer dim(writer, 2);
+      dim.add_int64(1, size);
+    }
+    protozero::pbf_writer(list).add_message(7, shape);
+  }
   std::string out;
-  protozero::pbf_writer writer(out);
-  protozero::pbf_writer list(writer, 1);
-  for (const auto& dims : shapes) add_shape(protozero::pbf_writer(list, 7), dims);
+  protozero::pbf_writer(out).add_message(1, list);
   return out;
 }
 

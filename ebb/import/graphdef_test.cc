@@ -13,21 +13,20 @@ using namespace for_tests;  // NOLINT(google-build-using-namespace): what the te
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-Graph read(const std::string& bytes, const GraphDefOptions& options = {}) {
-  auto graph = import_graphdef(bytes, options);
+Graph read(const std::vector<std::string>& nodes, const GraphDefOptions& options = {}) {
+  auto graph = import_graphdef(graphdef(nodes), options);
   EXPECT_TRUE(graph) << graph.error().code << ": " << graph.error().message;
   return graph ? std::move(*graph) : Graph();
 }
-Graph read(const std::vector<std::string>& nodes, const GraphDefOptions& options = {}) {
-  return read(graphdef(nodes), options);
-}
 
-std::string refusal(const std::string& bytes, const GraphDefOptions& options = {}) {
+std::string refusal_of_bytes(const std::string& bytes, const GraphDefOptions& options = {}) {
   const auto graph = import_graphdef(bytes, options);
   if (graph) return "accepted";
   return graph.error().code + ": " + graph.error().message;
 }
-std::string refusal(const std::vector<std::string>& nodes) { return refusal(graphdef(nodes)); }
+std::string refusal(const std::vector<std::string>& nodes) {
+  return refusal_of_bytes(graphdef(nodes));
+}
 
 std::vector<std::string> lines(const Graph& graph) {
   std::vector<std::string> names;
@@ -42,10 +41,10 @@ Residence residence(const Graph& graph, std::string_view tensor) {
 // Errors.
 
 TEST(GraphDefErrors, ForeignAndTruncatedBytesAreNoGraph) {
-  EXPECT_THAT(refusal(std::string("\x7f\x45LF is no protobuf")), HasSubstr("G01"));
+  EXPECT_THAT(refusal_of_bytes(std::string("\x7f\x45LF is no protobuf")), HasSubstr("G01"));
   const std::string bytes = graphdef({placeholder("x"), unary("y", "Relu", "x")});
-  EXPECT_THAT(refusal(bytes.substr(0, bytes.size() - 3)), HasSubstr("G01"));
-  EXPECT_THAT(refusal(graphdef({placeholder("x"), "\x0a\x05"})),
+  EXPECT_THAT(refusal_of_bytes(bytes.substr(0, bytes.size() - 3)), HasSubstr("G01"));
+  EXPECT_THAT(refusal_of_bytes(graphdef({placeholder("x"), "\x0a\x05"})),
               HasSubstr("G01: node 1 of the graph is no NodeDef, from byte"));
 }
 
@@ -58,11 +57,11 @@ TEST(GraphDefErrors, DamagedAttributesThatAreNeededNameTheNode) {
 }
 
 TEST(GraphDefErrors, NodesNeedNamesAndOperators) {
-  EXPECT_THAT(refusal({node("", "Relu")}), HasSubstr("G02: node 0 has no name"));
-  EXPECT_THAT(refusal({node("a:0", "Relu")}), HasSubstr("G02: 'a:0' is no name"));
-  EXPECT_THAT(refusal({node("^a", "Relu")}), HasSubstr("G02: '^a' is no name"));
-  EXPECT_THAT(refusal({node("\xff", "Relu")}), HasSubstr("G02"));
-  EXPECT_THAT(refusal({node("a", "")}), HasSubstr("G02: node 'a' has no operator"));
+  EXPECT_THAT(refusal(std::vector{node("", "Relu")}), HasSubstr("G02: node 0 has no name"));
+  EXPECT_THAT(refusal(std::vector{node("a:0", "Relu")}), HasSubstr("G02: 'a:0' is no name"));
+  EXPECT_THAT(refusal(std::vector{node("^a", "Relu")}), HasSubstr("G02: '^a' is no name"));
+  EXPECT_THAT(refusal(std::vector{node("\xff", "Relu")}), HasSubstr("G02"));
+  EXPECT_THAT(refusal(std::vector{node("a", "")}), HasSubstr("G02: node 'a' has no operator"));
 }
 
 TEST(GraphDefErrors, NamesDiffer) {
@@ -227,7 +226,7 @@ TEST(GraphDefNodes, AnOpDefTellsWhatACustomOperatorIs) {
   EXPECT_EQ(graph.effect(graph.find_node("a")), Effect::kPure);
   EXPECT_EQ(graph.type(graph.find_tensor("a")).dtype, DType::kF32);
   EXPECT_EQ(residence(graph, "a"), Residence::kDevice);
-  EXPECT_THAT(refusal(graphdef({node("a", "MyOp")}), options), HasSubstr("G09"));
+  EXPECT_THAT(refusal_of_bytes(graphdef({node("a", "MyOp")}), options), HasSubstr("G09"));
 }
 
 TEST(GraphDefNodes, ShapesComeFromTheFileOrFromWhoIsAsked) {

@@ -238,7 +238,14 @@ bool is_random(const TensorFlowOp& op) {
   const bool reads_handle = std::any_of(
       op.operands.begin(), op.operands.end(),
       [](const TensorFlowArg& arg) { return dtype_of_tensorflow(arg.type) == DType::kResource; });
-  return op.is_stateful && !reads_handle &&
+  // What makes a handle, as a queue that shuffles, draws later and behind it.
+  const bool makes_handle =
+      std::any_of(op.results.begin(), op.results.end(), [](const TensorFlowArg& arg) {
+        const DType dtype = dtype_of_tensorflow(arg.type);
+        return arg.is_reference ||
+               (arg.type != 0 && (dtype == DType::kResource || dtype == DType::kVariant));
+      });
+  return op.is_stateful && !reads_handle && !makes_handle &&
          (op.name.starts_with("Random") ||
           std::find(kOthers.begin(), kOthers.end(), op.name) != kOthers.end());
 }

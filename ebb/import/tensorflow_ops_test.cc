@@ -89,6 +89,7 @@ TEST(TensorFlowOps, RandomOnesAreThoseThatDrawWithoutAHandle) {
   EXPECT_FALSE(is_random(known("StatelessRandomUniform")));
   EXPECT_FALSE(is_random(known("MatMul")));
   EXPECT_FALSE(is_random(known("RandomDataset")));
+  EXPECT_FALSE(is_random(known("RandomShuffleQueueV2")));
 }
 
 std::string op_def() {

@@ -6,7 +6,8 @@
 resnet50   Keras' ResNet-50: the plug-in's time for its training graph; steps with and without Ebb take turns, each on a
            model of its own, medians are compared, and the losses must be equal to the bit
 long       the plug-in's time for a training graph of --nodes operations or a little more
-nothing    the plug-in's time where there is nothing to swap, against the time TensorFlow needs to trace the function
+nothing    the plug-in's time where there is nothing to swap, by n_tensors=0 (off) or because no tensor is so large
+           (none), against the time TensorFlow needs to trace the function
 
 One JSON object a measurement.
 """
@@ -28,6 +29,7 @@ import numpy as np  # noqa: E402 (TensorFlow reads the environment when it is im
 import tensorflow as tf  # noqa: E402
 
 import ebb.tensorflow  # noqa: E402
+from ebb.tensorflow._library import loaded  # noqa: E402
 
 DEVICES = {"accelerator": "/device:CPU:0", "host": "/device:CPU:1"}
 
@@ -40,11 +42,11 @@ def seconds(function: Callable[..., Any], *args: Any) -> tuple[float, Any]:
 
 def with_ebb(function: Callable[..., Any], *args: Any, **parameters: Any) -> tuple[Any, ebb.tensorflow.GraphReport]:
     """What the function returns while Ebb is on, and what Ebb says of the largest graph it met there."""
-    before = len(ebb.tensorflow.last_report().graphs)
+    loaded().forget_reports()
     ebb.tensorflow.enable(**DEVICES, **parameters)
     try:
         result = function(*args)
-        graphs = ebb.tensorflow.last_report().graphs[before:]
+        graphs = ebb.tensorflow.last_report().graphs
     finally:
         ebb.tensorflow.disable()
     if not graphs:
@@ -132,7 +134,6 @@ def nothing(arguments: argparse.Namespace) -> dict[str, Any]:
     model = keras.applications.ResNet50(weights=None, input_shape=(32, 32, 3), classes=10)
     loss_of = keras.losses.SparseCategoricalCrossentropy()
 
-    @tf.function(jit_compile=False)
     def step(x: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
         with tf.GradientTape() as tape:
             loss = loss_of(y, model(x, training=True))
@@ -141,16 +142,19 @@ def nothing(arguments: argparse.Namespace) -> dict[str, Any]:
         return loss
 
     x, y = tf.ones((2, 32, 32, 3)), tf.zeros((2,), tf.int32)
-    trace_seconds, _ = seconds(step.get_concrete_function, x, y)
-    _, graph = with_ebb(step, x, y, n_tensors=0)
-    return {
-        "keras": f"{arguments.keras} {keras.__version__}",
-        "nodes": graph.nodes,
-        "trace_seconds": round(trace_seconds, 3),
-        "plugin_seconds": round(graph.seconds, 4),
-        "plugin_over_trace": round(graph.seconds / trace_seconds, 5),
-        "problem": graph.problem,
-    }
+    result: dict[str, Any] = {"keras": f"{arguments.keras} {keras.__version__}"}
+    # Told to swap nothing, and asked to look for what is not there.
+    for name, parameters in {"off": {"n_tensors": 0}, "none": {"min_bytes": "1TiB"}}.items():
+        traced = tf.function(step, jit_compile=False)
+        trace_seconds, _ = seconds(traced.get_concrete_function, x, y)
+        _, graph = with_ebb(traced, x, y, **parameters)
+        result |= {
+            f"{name}_nodes": graph.nodes,
+            f"{name}_trace_seconds": round(trace_seconds, 3),
+            f"{name}_plugin_seconds": round(graph.seconds, 4),
+            f"{name}_plugin_over_trace": round(graph.seconds / trace_seconds, 5),
+        }
+    return result
 
 
 MEASUREMENTS = {"resnet50": resnet50, "long": long, "nothing": nothing}

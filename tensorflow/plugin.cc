@@ -218,11 +218,12 @@ void Plugin::say_what_was_done(const GraphReport& report) {
   if (!report.is_changed) return;
   const Json rewrite = Json::parse(report.rewrite, nullptr, /*allow_exceptions=*/false);
   if (!rewrite.is_object()) return;
+  const Bytes bytes{rewrite.value("bytes_swapped", std::int64_t{0})};  // 0: no size is known
   say_once(
-      fmt::format("{} ({} operations): {} tensors swapped, {}; ebb.tensorflow.last_report() "
+      fmt::format("{} ({} operations): {} tensors swapped{}{}; ebb.tensorflow.last_report() "
                   "says more",
                   name, report.scan.nodes, rewrite.value("tensors_swapped", 0),
-                  to_human(Bytes{rewrite.value("bytes_swapped", std::int64_t{0})})));
+                  bytes > Bytes{} ? ", " : "", bytes > Bytes{} ? to_human(bytes) : ""));
 }
 
 // Of a graph in which nothing was changed Grappler shows the second version as well: that counts.

@@ -17,9 +17,10 @@ CLEARED = ("PYTHONPATH", "LD_LIBRARY_PATH")
 ENVIRONMENT = {name: value for name, value in os.environ.items() if name not in CLEARED}
 
 
-def run(*command):
+def run(*command, **more):
     command = [str(part) for part in command]
-    done = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    environment = ENVIRONMENT | more
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -116,3 +117,13 @@ def test_without_torch_loaded_libtorch_is_found_where_pip_puts_it(environment):
         run(python, "-S", "-c", f"import ctypes; ctypes.CDLL({str(module)!r})")
     finally:
         beside.unlink()
+
+
+def test_by_environment_alone_a_program_that_imports_tensorflow_has_ebb(environment):
+    python, site = environment
+    code = "import tensorflow, sys; print(sys.modules.get('ebb.tensorflow'))"
+    assert run(python, "-c", code).strip() == "None"
+    loaded = run(python, "-c", code, EBB_N_TENSORS="3").strip()
+    assert str(site / "ebb" / "tensorflow") in loaded
+    asked = "import tensorflow, ebb; print(ebb.tensorflow.last_report().parameters['n_tensors'])"
+    assert run(python, "-c", asked, EBB_N_TENSORS="3").strip() == "3"

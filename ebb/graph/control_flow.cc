@@ -23,7 +23,7 @@ bool comes_from_elsewhere(const Graph& graph, NodeId node) {
 
 bool joins_branches(const Graph& graph, NodeId node) {
   const std::string_view op = graph.op(node);
-  return op == "tf::Merge" || op == "tf::RefMerge";
+  return op == "tf::Merge" || op == "tf::RefMerge" || op == "tf::ControlTrigger";
 }
 
 }  // namespace ebb

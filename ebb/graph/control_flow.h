@@ -18,7 +18,7 @@ bool makes_elsewhere(const Graph& graph, NodeId node);
 bool comes_from_elsewhere(const Graph& graph, NodeId node);
 
 // Whether it runs although others that it waits for do not, as tf::Merge after the two sides of a
-// conditional.
+// conditional, or tf::ControlTrigger, which runs when all others have ended or will not run.
 bool joins_branches(const Graph& graph, NodeId node);
 
 }  // namespace ebb

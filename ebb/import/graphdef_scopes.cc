@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -85,6 +86,7 @@ class Scopes {
     std::uint32_t sides = 0;  // how many there are; 0: nobody else has this condition
     friend auto operator<=>(const Condition&, const Condition&) = default;
   };
+  using Decision = std::pair<std::uint32_t, std::uint32_t>;  // node and result
   struct Context {
     std::uint32_t frame = kNoFrame;
     std::uint32_t parent = 0;     // in the frame
@@ -123,21 +125,19 @@ class Scopes {
     return found->second;
   }
 
-  // What Identity hands on is the same decision.
+  // What Identity and Switch hand on is the same decision.
   void find_values() {
     value_.resize(graphdef_.nodes.size());
     for (const std::uint32_t node : wiring_.order) {
-      value_[node] = {node, 0};
-      if (graphdef_.nodes[node].op != "Identity" || wiring_.inputs(node).empty()) continue;
-      const Wire& wire = wiring_.inputs(node).front();
-      if (wire.is_control || is_switch(graphdef_.nodes[wire.node].op)) continue;
-      value_[node] = value_of(wire);
+      const auto inputs = wiring_.inputs(node);
+      const std::string_view op = graphdef_.nodes[node].op;
+      const bool hands_on = (op == "Identity" || is_switch(op)) && !inputs.empty() &&
+                            !inputs[0].is_control && !inputs[0].closes_loop;
+      if (hands_on) value_[node] = value_of(inputs[0]);
     }
   }
-  [[nodiscard]] std::pair<std::uint32_t, std::uint32_t> value_of(const Wire& wire) const {
-    return graphdef_.nodes[wire.node].op == "Identity" && wire.result == 0
-               ? value_[wire.node]
-               : std::pair(wire.node, wire.result);
+  [[nodiscard]] Decision value_of(const Wire& wire) const {
+    return value_[wire.node].value_or(Decision(wire.node, wire.result));
   }
 
   // The context of what a wire brings.
@@ -224,7 +224,7 @@ class Scopes {
                              "and leave it by Exit",
                              describe(contexts_[here].frame), describe(contexts_[from].frame)));
       }
-      if (!merges) {
+      if (!merges && def.op != "ControlTrigger") {
         here = is_first ? from : both(here, from);
       } else {
         // It runs although those that it only waits for do not.
@@ -334,8 +334,8 @@ class Scopes {
 
   const GraphDefView& graphdef_;
   const Wiring& wiring_;
-  std::vector<std::uint32_t> context_;                          // by node
-  std::vector<std::pair<std::uint32_t, std::uint32_t>> value_;  // by Identity: what it hands on
+  std::vector<std::uint32_t> context_;          // by node
+  std::vector<std::optional<Decision>> value_;  // by node that hands on what somebody else made
   std::vector<Context> contexts_;
   std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> inside_;
   std::vector<Condition> conditions_;  // the first has number 1

@@ -66,6 +66,18 @@ TEST(GraphDefScopes, OnePredicateThroughIdentityIsOneBranch) {
   EXPECT_EQ(graph.scope_count(), 1U);
 }
 
+TEST(GraphDefScopes, APredicateThatWasSwitchedItselfIsTheSame) {
+  // As TensorFlow 1 takes an inner predicate into the outer branch: by a Switch of its own.
+  const Graph graph =
+      read(kInputs + Nodes{switched("s", "x", "p"),
+                           node("q.in", "Switch", {"q", "p"}, {{"T", type_of(kBool)}}),
+                           unary("id", "Identity", "q.in:1", kBool), switched("a", "s:1", "q.in:1"),
+                           switched("b", "s:1", "id"), binary("t", "AddV2", {"a:1", "b:1"}),
+                           binary("f", "AddV2", {"a", "b"}), merge("m", {"f", "t"})});
+  EXPECT_EQ(where(graph, "t"), "p=true/q=true");
+  EXPECT_EQ(where(graph, "m"), "p=true");
+}
+
 TEST(GraphDefScopes, ConditionalsNest) {
   const Graph graph = read(kInputs + Nodes{switched("s", "x", "p"), switched("inner", "s:1", "q"),
                                            unary("tt", "Relu", "inner:1"),
@@ -100,6 +112,16 @@ TEST(GraphDefScopes, AMergeThatMayGetNothingIsABranchOfItsOwn) {
 
 TEST(GraphDefScopes, AMergeWithAnInputThatAlwaysComesAlwaysRuns) {
   const Graph graph = read(kInputs + Nodes{switched("s", "x", "p"), merge("m", {"x", "s:1"})});
+  EXPECT_EQ(where(graph, "m"), "");
+}
+
+TEST(GraphDefScopes, WhoOnlyWaitsForBothSidesRunsOutsideThemIfItIsToldTo) {
+  const Nodes sides = {switched("s", "x", "p"), unary("f", "Relu", "s"), unary("t", "Relu", "s:1")};
+  const Graph graph = read(kInputs + sides +
+                           Nodes{node("sync", "ControlTrigger", {"^f", "^t"}),
+                                 node("m", "Merge", {"s", "s:1", "^f", "^t"},
+                                      {{"N", number_of(2)}, {"T", type_of(1)}})});
+  EXPECT_EQ(where(graph, "sync"), "");
   EXPECT_EQ(where(graph, "m"), "");
 }
 

@@ -123,6 +123,16 @@ def test_every_error_code_is_explained_and_tested(letter):
         assert f": {code}: " in tests or f'"{code}: ' in tests or f'"{code}"' in tests, f"{code} has no test"
 
 
+def test_every_refusal_of_a_graphdef_is_explained_and_tested():
+    folders = [*ROOT.glob("ebb/import/*"), *ROOT.glob("ebb/export/*")]
+    used = codes("".join(p.read_text() for p in folders if "_test" not in p.name), "G")
+    explained = set(re.findall(r"^\| (G\d\d) \|", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
+    assert used == explained
+    tests = "".join(p.read_text() for p in folders if "_test" in p.name)
+    # G08 takes a file of gigabytes; G12 is TensorFlow's own functions (tests/tensorflow/test_functions.py).
+    assert {code for code in used if f"{code}" not in tests} <= {"G08", "G12"}
+
+
 @pytest.mark.parametrize("letter", ["R", "L"])
 def test_every_refusal_is_explained_and_tested(letter):
     sources = "".join(p.read_text() for p in ROOT.glob("ebb/rewrite/*") if "_test" not in p.name)

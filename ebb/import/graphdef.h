@@ -9,11 +9,11 @@
 // conditionals branches; a loop's back edge is an attribute (docs/decisions, 12). Lines stand in
 // the file's order where that runs, otherwise in the nearest one that does.
 //
-// What the graph has no words for is kept in attributes `tf.*` and `note.*`, so that export_graphdef
-// (ebb/export/graphdef.h) gives back the same bytes, also by way of the text form: whatever the
-// order of fields, unknown ones, and lengths that take more bytes than they need. (Groups, which
-// protobuf has given up, are foreign bytes.) Where a field or an attribute stands twice, the last
-// one counts.
+// What the graph has no words for is kept in attributes `tf.*` and `note.*`, so that
+// export_graphdef (ebb/export/graphdef.h) gives back the same bytes, also by way of the text form:
+// whatever the order of fields, unknown ones, and lengths that take more bytes than they need.
+// (Groups, which protobuf has given up, are foreign bytes.) Where a field or an attribute stands
+// twice, the last one counts.
 //
 // Errors (kBadInput) name the node: foreign bytes, inputs that do not exist, cycles, two nodes of
 // one name, loops that are wrongly closed.

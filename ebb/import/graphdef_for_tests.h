@@ -4,7 +4,7 @@
 //                                       node("y", "Relu", {"x"}, {{"T", type_of(1)}})});
 #pragma once
 
-#include <initializer_list>
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>

@@ -69,8 +69,8 @@ class Exporter {
  private:
   struct Entry {
     std::string bytes;
-    std::string_view before = {};
-    std::string_view frame = {};
+    std::string_view before;
+    std::string_view frame;
     std::int64_t position = 0;
     bool is_new = false;
   };

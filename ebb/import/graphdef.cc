@@ -192,7 +192,7 @@ class Importer {
       // What is copied keeps its type; where it lies is what the two are about.
       TensorType type = graph_.type(operands[0].tensor);
       type.residence = mark == Mark::kSwapOut ? Residence::kHost : Residence::kDevice;
-      types->assign(1, std::move(type));
+      types->assign(1, type);
     }
     const NodeKind kind = is_swap ? NodeKind::kOp : kind_of(def, !def.inputs.empty(), *types);
     const std::string our_op = mark == Mark::kSwapOut  ? std::string(kSwapOut)
@@ -276,7 +276,8 @@ class Importer {
   // Clones have the attributes of their originals; what marks them is not among these.
   bool is_mark(std::string_view key, const NodeDefView& def) const {
     if (key == kMark || key == kMarkOf) return true;
-    return key == kDoNotRemove && !graphdef_.nodes[*find_original(def)].attribute(kDoNotRemove);
+    const auto original = find_original(def);
+    return key == kDoNotRemove && original && !graphdef_.nodes[*original].attribute(kDoNotRemove);
   }
 
   // Of two attributes of one name the last counts.
@@ -385,7 +386,9 @@ class Importer {
     bool has_clones = false;
     for (std::uint32_t number = 0; number < graphdef_.nodes.size(); ++number) {
       if (mark_of(number) != Mark::kRecompute) continue;
-      edit_.set_clone_of(nodes_[number], nodes_[*find_original(graphdef_.nodes[number])]);
+      const auto original = find_original(graphdef_.nodes[number]);
+      if (!original) continue;
+      edit_.set_clone_of(nodes_[number], nodes_[*original]);
       has_clones = true;
     }
     if (!has_clones) return;

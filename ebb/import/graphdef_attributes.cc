@@ -225,27 +225,43 @@ std::int64_t read_dimension(std::string_view bytes) {
 
 }  // namespace
 
+namespace {
+
+// The attribute's values, where they are of kinds that we have and give the same bytes again.
+struct Values {
+  bool is_list = false;
+  std::vector<Value> items;
+};
+std::optional<Values> read_values(GraphEdit& edit, const Graph& graph,
+                                  std::string_view attr_value) {
+  try {
+    protozero::pbf_reader reader = reader_of(attr_value);
+    if (!reader.next()) return std::nullopt;
+    if (reader.tag_and_type() == kListField) {
+      auto items = read_list(edit, view_of(reader.get_view()));
+      if (items && are_of_one_kind(*items) && write_list(graph, *items) == attr_value) {
+        return Values{.is_list = true, .items = *std::move(items)};
+      }
+    } else if (const auto value = read_one(edit, reader)) {
+      const std::span<const Value> item(&*value, 1);
+      if (!has_nan(item) && write_value(graph, *value) == attr_value) {
+        return Values{.is_list = false, .items = {*value}};
+      }
+    }
+    return std::nullopt;
+  } catch (const protozero::exception&) {
+    return std::nullopt;  // not ours to judge: nobody may ever read it
+  }
+}
+
+}  // namespace
+
 void add_attr_value(GraphEdit& edit, const Graph& graph, NodeId node, std::string_view key,
                     std::string_view attr_value) {
   const SymbolId symbol = edit.intern(key);
-  try {
-    protozero::pbf_reader reader = reader_of(attr_value);
-    if (reader.next()) {
-      if (reader.tag_and_type() == kListField) {
-        const auto items = read_list(edit, view_of(reader.get_view()));
-        if (items && are_of_one_kind(*items) && write_list(graph, *items) == attr_value) {
-          edit.add_attribute(node, symbol, true, *items);
-          return;
-        }
-      } else if (const auto value = read_one(edit, reader)) {
-        const std::span<const Value> item(&*value, 1);
-        if (!has_nan(item) && write_value(graph, *value) == attr_value) {
-          edit.add_attribute(node, symbol, false, item);
-          return;
-        }
-      }
-    }
-  } catch (const protozero::exception&) {  // not ours to judge: nobody may ever read it
+  if (const auto values = read_values(edit, graph, attr_value)) {
+    edit.add_attribute(node, symbol, values->is_list, values->items);
+    return;
   }
   const Value opaque = Blob{edit.intern(attr_value)};
   edit.add_attribute(node, symbol, false, std::span(&opaque, 1));

@@ -102,10 +102,9 @@ NodeDefView read_alone(std::string_view bytes) {
 
 std::optional<std::string_view> NodeDefView::attribute(std::string_view key) const {
   // The last one counts, as in protobuf.
-  for (auto each = attributes.rbegin(); each != attributes.rend(); ++each) {
-    if (each->first == key) return each->second;
-  }
-  return std::nullopt;
+  const auto found = std::find_if(attributes.rbegin(), attributes.rend(),
+                                  [&](const auto& each) { return each.first == key; });
+  return found == attributes.rend() ? std::nullopt : std::optional(found->second);
 }
 
 Result<GraphDefView> read_graphdef(std::string_view bytes) {
@@ -233,14 +232,16 @@ void append_node(std::string& graphdef, std::string_view node, std::string_view 
   const std::size_t before = graphdef.size();
   graphdef += frame;
   graphdef += node;
-  try {
-    protozero::pbf_reader reader(graphdef.data() + before, graphdef.size() - before);
-    if (reader.next(kGraphNode, protozero::pbf_wire_type::length_delimited) &&
-        reader.get_view().size() == node.size()) {
-      return;
+  const auto fits = [&] {
+    try {
+      protozero::pbf_reader reader(graphdef.data() + before, graphdef.size() - before);
+      return reader.next(kGraphNode, protozero::pbf_wire_type::length_delimited) &&
+             reader.get_view().size() == node.size();
+    } catch (const protozero::exception&) {
+      return false;  // a frame for a node of another size
     }
-  } catch (const protozero::exception&) {  // a frame for a node of another size
-  }
+  };
+  if (fits()) return;
   graphdef.resize(before);
   append_node(graphdef, node);
 }

@@ -94,7 +94,7 @@ class Scopes {
     std::uint32_t depth = 0;      // 0: all of the frame
   };
   struct Frame {
-    std::string name = {};
+    std::string name;
     std::uint32_t context = 0;
     std::uint32_t parent = 0;       // the context of all who enter
     std::uint32_t parent_seen = 0;  // in the round before
@@ -176,7 +176,8 @@ class Scopes {
     for (std::uint32_t at = b; at != shared; at = contexts_[at].parent) {
       more.push_back(contexts_[at].condition);
     }
-    for (auto each = more.rbegin(); each != more.rend(); ++each) a = under(a, *each);
+    std::reverse(more.begin(), more.end());
+    for (const std::uint32_t condition : more) a = under(a, condition);
     return a;
   }
 
@@ -300,20 +301,21 @@ class Scopes {
     std::vector<std::uint32_t> missing;
     std::uint32_t at = context;
     for (; !is_made_[at]; at = around(at)) missing.push_back(at);
-    for (auto each = missing.rbegin(); each != missing.rend(); ++each) {
-      const Context& inner = contexts_[*each];
+    std::reverse(missing.begin(), missing.end());
+    for (const std::uint32_t each : missing) {
+      const Context& inner = contexts_[each];
       const bool is_frame = inner.depth == 0;
       const std::string name =
           is_frame ? frames_[inner.frame].name : name_of(conditions_[inner.condition - 1]);
-      scopes_[*each] = edit.add_scope(is_frame ? ScopeKind::kFrame : ScopeKind::kBranch,
-                                      unused_name(edit, name), scopes_[around(*each)]);
-      is_made_[*each] = true;
+      scopes_[each] = edit.add_scope(is_frame ? ScopeKind::kFrame : ScopeKind::kBranch,
+                                     unused_name(edit, name), scopes_[around(each)]);
+      is_made_[each] = true;
     }
     return scopes_[context];
   }
 
   [[nodiscard]] std::string name_of(const Condition& condition) const {
-    const std::string value = input_text(graphdef_.nodes[condition.node].name, condition.result);
+    std::string value = input_text(graphdef_.nodes[condition.node].name, condition.result);
     switch (condition.sides) {
       case 0:
         return value;

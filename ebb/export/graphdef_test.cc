@@ -142,7 +142,7 @@ TEST(GraphDefBytes, EveryKindOfDeclarationIsKept) {
                node("ref", "VariableV2", {}, {{"dtype", type_of(1)}}),
                node("old", "Variable", {}, {{"dtype", type_of(1)}}),
                node("handle", "VarHandleOp", {}, {{"dtype", type_of(1)}}),
-               node("c", "Const", {}, {{"dtype", type_of(1)}}),
+               node("bare", "VarHandleOp"), node("c", "Const", {}, {{"dtype", type_of(1)}}),
                node("late", "Const", {"^x"}, {{"dtype", type_of(1)}})});
 }
 

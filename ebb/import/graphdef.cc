@@ -291,7 +291,9 @@ class Importer {
   // Whether all of the file's attributes are in the graph.
   bool add_attributes(NodeId node, std::uint32_t number, Mark mark, NodeKind kind) {
     const NodeDefView& def = graphdef_.nodes[number];
-    if (kind != NodeKind::kOp && def.op != usual_op(kind)) {
+    // Export knows the usual one by its type.
+    const bool has_type = def.attribute("dtype") || def.attribute("T");
+    if (kind != NodeKind::kOp && (def.op != usual_op(kind) || !has_type)) {
       add_note(node, kTensorFlowOp, text(def.op));
     }
     const bool has_twice = has_attribute_twice(def);

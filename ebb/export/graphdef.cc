@@ -43,7 +43,8 @@ class Exporter {
       }
       auto bytes = is_new_node(graph_, node) ? new_node(node) : old_node(node);
       if (!bytes) return fail(bytes.error());
-      Entry entry{.bytes = std::move(*bytes)};
+      Entry entry;
+      entry.bytes = std::move(*bytes);
       if (!is_new_node(graph_, node)) {
         position = position_of(node).value_or(counter);
         ++counter;

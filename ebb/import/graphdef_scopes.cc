@@ -42,7 +42,7 @@ class Scopes {
  public:
   Scopes(const GraphDefView& graphdef, const Wiring& wiring)
       : graphdef_(graphdef), wiring_(wiring), context_(graphdef.nodes.size()) {
-    frames_.push_back({.context = add_context(kNoFrame, 0, 0)});
+    frames_.push_back({.name = {}, .context = add_context(kNoFrame, 0, 0)});
   }
 
   Status run() {

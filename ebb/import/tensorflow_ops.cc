@@ -190,8 +190,8 @@ void read_attribute_default(protozero::pbf_reader attr_def, TensorFlowOp& op) {
 }  // namespace
 
 const TensorFlowOp* find_tensorflow_op(std::string_view name) {
-  static const Table table;
-  return table.find(name);
+  static const Table kOperators;
+  return kOperators.find(name);
 }
 
 std::vector<std::string_view> tensorflow_op_names() {

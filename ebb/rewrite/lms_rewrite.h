@@ -49,6 +49,6 @@ struct LmsRewritten {
 // For people: what is swapped, the peak with and without it, what was left alone and why.
 std::string lms_summary(const Graph& original, const LmsRewritten& rewritten);
 // For programs: one JSON object, with all that was left alone.
-std::string lms_json(const Graph& original, const LmsRewritten& rewritten, double seconds);
+std::string lms_json(const Graph& original, const LmsRewritten& done, double seconds);
 
 }  // namespace ebb

@@ -46,7 +46,10 @@ std::string training(std::int64_t nodes) {
 void import_all(benchmark::State& state, const std::string& bytes) {
   for (auto _ : state) {
     const auto graph = import_graphdef(bytes);
-    if (!graph) return state.SkipWithError(graph.error().message.c_str());
+    if (!graph) {
+      state.SkipWithError(graph.error().message.c_str());
+      return;
+    }
     benchmark::DoNotOptimize(graph->node_count());
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
@@ -66,7 +69,10 @@ void bm_rewrite(benchmark::State& state) {
   const std::string bytes = training(state.range(0));
   for (auto _ : state) {
     const auto done = rewrite_graphdef(bytes, {}, {}, {});
-    if (!done || done->graphdef.empty()) return state.SkipWithError("nothing was rewritten");
+    if (!done || done->graphdef.empty()) {
+      state.SkipWithError("nothing was rewritten");
+      return;
+    }
   }
   state.SetItemsProcessed(state.iterations() * state.range(0));
 }

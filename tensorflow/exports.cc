@@ -1,8 +1,8 @@
 // What the library exports: TF_InitGraph, which TensorFlow calls when it loads it, and a few
 // functions for Python. Nothing thrown leaves this file.
+#include <algorithm>
 #include <cstdlib>
-#include <cstring>
-#include <new>
+#include <exception>
 
 #include "plugin.h"
 
@@ -13,29 +13,33 @@ namespace {
 void* create() { return &Plugin::instance(); }
 void destroy(void* /*plugin*/) {}
 
+// NOLINTBEGIN(cppcoreguidelines-no-malloc): C takes it over, and releases it.
+
+// For the caller to release; null when there is no memory. A zero follows the text.
+char* copy_of(std::string_view text) {
+  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
+  if (copy == nullptr) return nullptr;
+  *std::copy(text.begin(), text.end(), copy) = '\0';
+  return copy;
+}
+
+void release(void* copy) { std::free(copy); }
+
+// NOLINTEND(cppcoreguidelines-no-malloc)
+
 void optimize(void* plugin, const TF_Buffer* graph, const TF_GrapplerItem* item, TF_Buffer* out,
               TF_Status* status) {
   auto& self = *static_cast<Plugin*>(plugin);
   const std::optional<std::string> rewritten = self.optimize(graph, item);
-  void* copy = rewritten ? std::malloc(rewritten->size()) : nullptr;
-  if (copy == nullptr) {
+  char* const copy = rewritten ? copy_of(*rewritten) : nullptr;
+  if (!rewritten || copy == nullptr) {
     self.set_status(status, TF_ABORTED, "nothing was done");
     return;
   }
-  std::memcpy(copy, rewritten->data(), rewritten->size());
   out->data = copy;
   out->length = rewritten->size();
-  out->data_deallocator = [](void* data, std::size_t) { std::free(data); };
+  out->data_deallocator = [](void* data, std::size_t) { release(data); };
   self.set_status(status, TF_OK, "");
-}
-
-// For the caller to release with ebb_grappler_free; null when there is no memory.
-char* copy_of(std::string_view text) {
-  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
-  if (copy == nullptr) return nullptr;
-  std::memcpy(copy, text.data(), text.size());
-  copy[text.size()] = '\0';
-  return copy;
 }
 
 template <class Function>
@@ -51,7 +55,6 @@ char* text_or_problem(Function&& function) noexcept {
 
 extern "C" {
 
-void TF_InitGraph(TP_OptimizerRegistrationParams* params, TF_Status* status);
 int ebb_grappler_is_loaded();
 char* ebb_grappler_configure(const char* json);
 void ebb_grappler_disable();
@@ -61,10 +64,11 @@ void ebb_grappler_free(char* text);
 
 void TF_InitGraph(TP_OptimizerRegistrationParams* params, TF_Status* /*status*/) {
   // The sizes stay as TensorFlow set them: it reads no more of the structs than its version has.
-  params->device_type = "EBB_OUT_OF_MEMORY";
+  const void* const caller = __builtin_return_address(0);
   try {
-    params->device_type = Plugin::instance().load(__builtin_return_address(0));
-  } catch (...) {  // registered for devices that nobody has
+    params->device_type = Plugin::instance().load(caller);
+  } catch (...) {
+    params->device_type = "EBB_OUT_OF_MEMORY";  // a device that nobody has
   }
   params->optimizer->create_func = create;
   params->optimizer->optimize_func = optimize;
@@ -90,6 +94,6 @@ char* ebb_grappler_report() {
 
 void ebb_grappler_forget_reports() { Plugin::instance().forget_reports(); }
 
-void ebb_grappler_free(char* text) { std::free(text); }
+void ebb_grappler_free(char* text) { release(text); }
 
 }  // extern "C"

@@ -42,14 +42,14 @@ bool works_without_backward(const LmsOptions& lms) { return lms.swap_branches ||
 }  // namespace
 
 Plugin& Plugin::instance() {
-  static Plugin* const plugin = new Plugin;
-  return *plugin;
+  static auto* const kPlugin = new Plugin;  // never destroyed: TensorFlow's threads may outlive us
+  return *kPlugin;
 }
 
 const char* Plugin::load(const void* address_in_tensorflow) {
   int count = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     count = ++loads_;
   }
   if (count == 1) {
@@ -64,14 +64,15 @@ const char* Plugin::load(const void* address_in_tensorflow) {
     if (!from_environment) say_once(from_environment.error().message + "; Ebb stays off");
     if (api) {
       api_ = *api;
-      const std::lock_guard lock(mutex_);
-      if (from_environment && *from_environment) {
-        configuration_ = std::make_shared<const Configuration>(std::move(**from_environment));
+      const std::scoped_lock lock(mutex_);
+      if (from_environment && from_environment->has_value()) {
+        configuration_ =
+            std::make_shared<const Configuration>(std::move(from_environment->value()));
       }
       return "CPU";
     }
     if (from_environment && *from_environment) say_once(api.error().message + "; Ebb stays off");
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     why_not_ = api.error().message;
   }
   // TensorFlow keeps the pointer; there are few of them. Another copy of this library has others.
@@ -79,26 +80,26 @@ const char* Plugin::load(const void* address_in_tensorflow) {
 }
 
 bool Plugin::is_loaded() const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   return loads_ > 0;
 }
 
 Status Plugin::configure(std::string_view json) {
   Result<Configuration> parsed = parse_configuration(json);
   if (!parsed) return fail(parsed.error());
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   if (!api_) return fail(ErrorKind::kUsage, why_not_);
   configuration_ = std::make_shared<const Configuration>(std::move(*parsed));
   return {};
 }
 
 void Plugin::disable() {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   configuration_ = nullptr;
 }
 
 void Plugin::forget_reports() {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   reports_.clear();
   said_.clear();
   calls_ = 0;
@@ -106,7 +107,7 @@ void Plugin::forget_reports() {
 }
 
 std::string Plugin::report() const {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   Json out = Json::object();
   out["configuration"] = configuration_ ? Json::parse(to_json(*configuration_)) : Json();
   out["calls"] = calls_;
@@ -131,7 +132,7 @@ std::optional<std::string> Plugin::optimize(const TF_Buffer* graph,
   try {
     std::shared_ptr<const Configuration> configuration;
     {
-      const std::lock_guard lock(mutex_);
+      const std::scoped_lock lock(mutex_);
       ++calls_;
       configuration = configuration_;
     }
@@ -162,7 +163,7 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
   const Scan& scan = report.scan = scan_graphdef(bytes_of(graph), configuration);
   if (scan.was_rewritten) return std::nullopt;
   if (scan.backward_nodes == 0 && !works_without_backward(configuration.lms)) {
-    const std::lock_guard lock(mutex_);
+    const std::scoped_lock lock(mutex_);
     ++calls_without_backward_;
     return std::nullopt;
   }
@@ -177,6 +178,7 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
   }
   LmsOptions lms = configuration.lms;
   if (scan.backward_nodes == 0) lms.sync = 0;  // what runs forward alone has no peak to wait for
+  if (!api_) return std::nullopt;              // then nothing could have turned us on
   Inference inference(*api_, graph, item);
   const GraphDefOptions reading{
       .devices = configuration.devices,
@@ -228,7 +230,7 @@ void Plugin::say_what_was_done(const GraphReport& report) {
 
 // Of a graph in which nothing was changed Grappler shows the second version as well: that counts.
 void Plugin::keep(GraphReport report) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   const auto is_earlier_version = [&](const GraphReport& kept) {
     return !kept.is_changed && kept.scan.signature == report.scan.signature &&
            kept.scan.function == report.scan.function;
@@ -243,7 +245,7 @@ void Plugin::keep(GraphReport report) {
 }
 
 void Plugin::say_once(const std::string& message) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(mutex_);
   if (said_.size() >= kKeptMessages || !said_.insert(message).second) return;
   fmt::print(stderr, "ebb: {}\n", message);
 }

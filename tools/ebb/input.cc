@@ -105,11 +105,11 @@ Result<InputGraph> read_valid_input(const std::string& path, const TensorFlowOpt
 Result<Graph> read_graph(const std::string& path) {
   auto input = read_valid_input(path, {});
   if (!input) return fail(input.error());
-  if (input->tensorflow) {
+  if (const auto& file = input->tensorflow) {
     return fail(ErrorKind::kBadInput,
                 fmt::format("{}: this is a {}; what runs here are .ebb texts of steps that were "
                             "captured from PyTorch",
-                            shown_name(path), input->tensorflow->describe()));
+                            shown_name(path), file->describe()));
   }
   return std::move(input->parsed.graph);
 }

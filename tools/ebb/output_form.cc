@@ -32,7 +32,7 @@ Result<std::string> as_graphdef(Form form, const Graph& graph, const GraphDefExp
 
 Result<std::string> back_into(const TensorFlowFile& file, Form form, const Graph& graph,
                               const GraphDefExport& options) {
-  const auto bytes = export_graphdef(graph, options);
+  auto bytes = export_graphdef(graph, options);
   if (!bytes) return bytes;
   TensorFlowFile written = file;
   written.is_text = form == Form::kPbtxt;

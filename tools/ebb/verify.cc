@@ -116,6 +116,7 @@ tl::expected<Proof, Difference> prove(const Graph& original, const Graph& rewrit
 // the original ones, so that it is compared by itself.
 Status prove_libraries(const InputGraph& original, InputGraph& rewritten,
                        const VerifyOptions& options) {
+  if (!original.tensorflow || !rewritten.tensorflow) return {};  // a text has none
   const std::string_view before = original.tensorflow->graphdef();
   const std::string_view after = rewritten.tensorflow->graphdef();
   const auto proved = prove_functions(before, after, options.tensorflow.reading());
@@ -141,16 +142,14 @@ Result<int> verify_pair(const VerifyOptions& options) {
   }
   const ParsedGraph& original = original_input->parsed;
   ParsedGraph& rewritten = rewritten_input->parsed;
-  if (original_input->tensorflow && rewritten_input->tensorflow) {
-    if (auto ok = prove_libraries(*original_input, *rewritten_input, options); !ok) {
-      if (ok.error().kind != ErrorKind::kRefused) return fail(ok.error());
-      write_to_stderr(fmt::format("ebb: {}\n", ok.error().render(shown_name(options.rewritten))));
-      if (options.json) {
-        const Json out{{"same", false}, {"message", ok.error().message}};
-        if (auto written = write_file("-", dumped(out)); !written) return fail(written.error());
-      }
-      return static_cast<int>(ErrorKind::kRefused);
+  if (auto ok = prove_libraries(*original_input, *rewritten_input, options); !ok) {
+    if (ok.error().kind != ErrorKind::kRefused) return fail(ok.error());
+    write_to_stderr(fmt::format("ebb: {}\n", ok.error().render(shown_name(options.rewritten))));
+    if (options.json) {
+      const Json out{{"same", false}, {"message", ok.error().message}};
+      if (auto written = write_file("-", dumped(out)); !written) return fail(written.error());
     }
+    return static_cast<int>(ErrorKind::kRefused);
   }
   const auto proof = prove(original.graph, rewritten.graph, options);
   const std::string original_name = shown_name(options.input);

@@ -9,6 +9,8 @@
 namespace ebb::grappler {
 namespace {
 
+// NOLINTBEGIN(readability-redundant-member-init): without them gcc warns where {.name = "a"}
+// stands.
 struct NodeText {
   std::string name;
   std::string op = "MatMul";
@@ -16,6 +18,7 @@ struct NodeText {
   std::string attribute = {};     // its key; the value is true
   std::string inlined_from = {};  // a function's name
 };
+// NOLINTEND(readability-redundant-member-init)
 
 std::string graphdef(std::initializer_list<NodeText> nodes) {
   std::string out;

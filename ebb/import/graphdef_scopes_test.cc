@@ -1,5 +1,6 @@
 #include "ebb/import/graphdef_scopes.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ std::string where(const Graph& graph, std::string_view name) {
   EXPECT_TRUE(node.valid()) << name;
   std::string path;
   for (ScopeId at = graph.scope(node); at.valid(); at = graph.parent(at)) {
-    path = std::string(graph.name(at)) + (path.empty() ? "" : "/" + path);
+    path = path.empty() ? std::string(graph.name(at)) : fmt::format("{}/{}", graph.name(at), path);
   }
   return path;
 }
@@ -44,12 +45,12 @@ Nodes operator+(Nodes a, const Nodes& b) {
   return a;
 }
 
-const Nodes kInputs = {placeholder("x"), placeholder("p", kBool), placeholder("q", kBool)};
+Nodes inputs() { return {placeholder("x"), placeholder("p", kBool), placeholder("q", kBool)}; }
 
 TEST(GraphDefScopes, TheSidesOfAConditionalAreBranches) {
-  const Graph graph = read(kInputs + Nodes{switched("s", "x", "p"), unary("f", "Relu", "s"),
-                                           unary("t", "Relu", "s:1"), merge("m", {"f", "t"}),
-                                           unary("after", "Relu", "m")});
+  const Graph graph = read(inputs() + Nodes{switched("s", "x", "p"), unary("f", "Relu", "s"),
+                                            unary("t", "Relu", "s:1"), merge("m", {"f", "t"}),
+                                            unary("after", "Relu", "m")});
   EXPECT_EQ(where(graph, "s"), "");
   EXPECT_EQ(where(graph, "f"), "p=false");
   EXPECT_EQ(where(graph, "t"), "p=true");
@@ -59,30 +60,30 @@ TEST(GraphDefScopes, TheSidesOfAConditionalAreBranches) {
 
 TEST(GraphDefScopes, OnePredicateThroughIdentityIsOneBranch) {
   const Graph graph =
-      read(kInputs + Nodes{unary("id", "Identity", "p", kBool),
-                           unary("id2", "Identity", "id", kBool), switched("s", "x", "id2"),
-                           switched("s2", "x", "p"), binary("both", "AddV2", {"s:1", "s2:1"})});
+      read(inputs() + Nodes{unary("id", "Identity", "p", kBool),
+                            unary("id2", "Identity", "id", kBool), switched("s", "x", "id2"),
+                            switched("s2", "x", "p"), binary("both", "AddV2", {"s:1", "s2:1"})});
   EXPECT_EQ(where(graph, "both"), "p=true");
   EXPECT_EQ(graph.scope_count(), 1U);
 }
 
 TEST(GraphDefScopes, APredicateThatWasSwitchedItselfIsTheSame) {
   // As TensorFlow 1 takes an inner predicate into the outer branch: by a Switch of its own.
-  const Graph graph =
-      read(kInputs + Nodes{switched("s", "x", "p"),
-                           node("q.in", "Switch", {"q", "p"}, {{"T", type_of(kBool)}}),
-                           unary("id", "Identity", "q.in:1", kBool), switched("a", "s:1", "q.in:1"),
-                           switched("b", "s:1", "id"), binary("t", "AddV2", {"a:1", "b:1"}),
-                           binary("f", "AddV2", {"a", "b"}), merge("m", {"f", "t"})});
+  const Graph graph = read(
+      inputs() + Nodes{switched("s", "x", "p"),
+                       node("q.in", "Switch", {"q", "p"}, {{"T", type_of(kBool)}}),
+                       unary("id", "Identity", "q.in:1", kBool), switched("a", "s:1", "q.in:1"),
+                       switched("b", "s:1", "id"), binary("t", "AddV2", {"a:1", "b:1"}),
+                       binary("f", "AddV2", {"a", "b"}), merge("m", {"f", "t"})});
   EXPECT_EQ(where(graph, "t"), "p=true/q=true");
   EXPECT_EQ(where(graph, "m"), "p=true");
 }
 
 TEST(GraphDefScopes, ConditionalsNest) {
-  const Graph graph = read(kInputs + Nodes{switched("s", "x", "p"), switched("inner", "s:1", "q"),
-                                           unary("tt", "Relu", "inner:1"),
-                                           unary("tf", "Relu", "inner"), merge("mi", {"tf", "tt"}),
-                                           unary("t", "Relu", "mi"), merge("m", {"s", "t"})});
+  const Graph graph = read(inputs() + Nodes{switched("s", "x", "p"), switched("inner", "s:1", "q"),
+                                            unary("tt", "Relu", "inner:1"),
+                                            unary("tf", "Relu", "inner"), merge("mi", {"tf", "tt"}),
+                                            unary("t", "Relu", "mi"), merge("m", {"s", "t"})});
   EXPECT_EQ(where(graph, "inner"), "p=true");
   EXPECT_EQ(where(graph, "tt"), "p=true/q=true");
   EXPECT_EQ(where(graph, "mi"), "p=true");
@@ -92,32 +93,32 @@ TEST(GraphDefScopes, ConditionalsNest) {
 TEST(GraphDefScopes, TheSamePredicatesMayNestInEitherOrderWithControlEdges) {
   // Pivots of both nests hold constants; neither edge leaves its branch.
   const Graph graph =
-      read(kInputs + Nodes{switched("a", "x", "p"), switched("ab", "a:1", "q"),
-                           unary("pa", "Identity", "a:1"), unary("pab", "Identity", "ab:1"),
-                           node("c1", "Const", {"^pa", "^pab"}, {{"dtype", type_of(1)}}),
-                           switched("b", "x", "q"), switched("ba", "b:1", "p"),
-                           unary("pb", "Identity", "b:1"), unary("pba", "Identity", "ba:1"),
-                           node("c2", "Const", {"^pb", "^pba"}, {{"dtype", type_of(1)}})});
+      read(inputs() + Nodes{switched("a", "x", "p"), switched("ab", "a:1", "q"),
+                            unary("pa", "Identity", "a:1"), unary("pab", "Identity", "ab:1"),
+                            node("c1", "Const", {"^pa", "^pab"}, {{"dtype", type_of(1)}}),
+                            switched("b", "x", "q"), switched("ba", "b:1", "p"),
+                            unary("pb", "Identity", "b:1"), unary("pba", "Identity", "ba:1"),
+                            node("c2", "Const", {"^pb", "^pba"}, {{"dtype", type_of(1)}})});
   EXPECT_EQ(where(graph, "c1"), "p=true/q=true");
   EXPECT_THAT(where(graph, "c2"), HasSubstr("q=true"));
 }
 
 TEST(GraphDefScopes, AMergeThatMayGetNothingIsABranchOfItsOwn) {
-  const Graph graph = read(kInputs + Nodes{switched("s", "x", "p"), switched("i", "s:1", "q"),
-                                           unary("f", "Relu", "s"), unary("tt", "Relu", "i:1"),
-                                           merge("m", {"f", "tt"}), unary("after", "Relu", "m")});
+  const Graph graph = read(inputs() + Nodes{switched("s", "x", "p"), switched("i", "s:1", "q"),
+                                            unary("f", "Relu", "s"), unary("tt", "Relu", "i:1"),
+                                            merge("m", {"f", "tt"}), unary("after", "Relu", "m")});
   EXPECT_EQ(where(graph, "m"), "m");
   EXPECT_EQ(where(graph, "after"), "m");
 }
 
 TEST(GraphDefScopes, AMergeWithAnInputThatAlwaysComesAlwaysRuns) {
-  const Graph graph = read(kInputs + Nodes{switched("s", "x", "p"), merge("m", {"x", "s:1"})});
+  const Graph graph = read(inputs() + Nodes{switched("s", "x", "p"), merge("m", {"x", "s:1"})});
   EXPECT_EQ(where(graph, "m"), "");
 }
 
 TEST(GraphDefScopes, WhoOnlyWaitsForBothSidesRunsOutsideThemIfItIsToldTo) {
   const Nodes sides = {switched("s", "x", "p"), unary("f", "Relu", "s"), unary("t", "Relu", "s:1")};
-  const Graph graph = read(kInputs + sides +
+  const Graph graph = read(inputs() + sides +
                            Nodes{node("sync", "ControlTrigger", {"^f", "^t"}),
                                  node("m", "Merge", {"s", "s:1", "^f", "^t"},
                                       {{"N", number_of(2)}, {"T", type_of(1)}})});
@@ -130,10 +131,10 @@ TEST(GraphDefScopes, ASwitchOfManySidesIsMergedWhenAllOfThemComeIn) {
       placeholder("n", kInt32),
       node("s", "_SwitchN", {"x", "n"}, {{"T", type_of(1)}, {"num_outs", number_of(3)}}),
       unary("a", "Relu", "s"), unary("b", "Relu", "s:1"), unary("c", "Relu", "s:2")};
-  const Graph all = read(kInputs + sides + Nodes{merge("m", {"a", "b", "c"})});
+  const Graph all = read(inputs() + sides + Nodes{merge("m", {"a", "b", "c"})});
   EXPECT_EQ(where(all, "b"), "n=1");
   EXPECT_EQ(where(all, "m"), "");
-  const Graph some = read(kInputs + sides + Nodes{merge("m", {"a", "b"})});
+  const Graph some = read(inputs() + sides + Nodes{merge("m", {"a", "b"})});
   EXPECT_EQ(where(some, "m"), "m");
 }
 
@@ -151,7 +152,7 @@ Nodes loop(const std::string& prefix, const std::string& data, const std::string
 }
 
 TEST(GraphDefScopes, LoopsAreFramesAndTheirBodiesBranches) {
-  const Graph graph = read(kInputs + loop("", "x", "L") + Nodes{unary("after", "Relu", "exit")});
+  const Graph graph = read(inputs() + loop("", "x", "L") + Nodes{unary("after", "Relu", "exit")});
   EXPECT_EQ(where(graph, "enter"), "");
   EXPECT_EQ(where(graph, "merge"), "L");
   EXPECT_EQ(where(graph, "cond"), "L");
@@ -162,7 +163,7 @@ TEST(GraphDefScopes, LoopsAreFramesAndTheirBodiesBranches) {
 }
 
 TEST(GraphDefScopes, LoopsNestAndHoldConditionals) {
-  Nodes nodes = kInputs;
+  Nodes nodes = inputs();
   nodes =
       nodes + Nodes{enter("e", "x", "L"), merge("m", {"e", "n"}), binary("l", "Less", {"m", "m"}),
                     node("c", "LoopCond", {"l"}), switched("s", "m", "c")};
@@ -183,7 +184,7 @@ TEST(GraphDefScopes, LoopsNestAndHoldConditionals) {
 
 TEST(GraphDefScopes, ALoopInABranchStandsInItAlsoWhereAConstantEntersFirst) {
   // The constant runs always, the other value in the branch only, and it enters below the Exit.
-  Nodes nodes = kInputs + loop("", "x", "L");
+  Nodes nodes = inputs() + loop("", "x", "L");
   nodes = nodes + Nodes{switched("p.s", "x", "p"), unary("late", "Relu", "p.s:1"),
                         enter("late.enter", "late", "L"), unary("after", "Relu", "exit")};
   const Graph graph = read(nodes);
@@ -193,7 +194,7 @@ TEST(GraphDefScopes, ALoopInABranchStandsInItAlsoWhereAConstantEntersFirst) {
 }
 
 TEST(GraphDefScopes, TwoLoopsOfOneNameInDifferentLoopsAreTwo) {
-  Nodes nodes = kInputs;
+  Nodes nodes = inputs();
   for (const std::string outer : {"A", "B"}) {
     nodes = nodes + Nodes{enter(outer + ".e", "x", outer)} + loop(outer + ".", outer + ".e", "K");
   }
@@ -203,27 +204,27 @@ TEST(GraphDefScopes, TwoLoopsOfOneNameInDifferentLoopsAreTwo) {
 }
 
 TEST(GraphDefScopes, WronglyClosedLoopsAreRefused) {
-  EXPECT_THAT(refusal(kInputs + loop("", "x", "L") + Nodes{binary("bad", "AddV2", {"x", "body"})}),
+  EXPECT_THAT(refusal(inputs() + loop("", "x", "L") + Nodes{binary("bad", "AddV2", {"x", "body"})}),
               HasSubstr("G06: node 'bad' reads from outside every loop and from the loop 'L'"));
-  EXPECT_THAT(refusal(kInputs + Nodes{enter("e", "x", "L"), enter("e2", "x", "K"),
-                                      binary("bad", "AddV2", {"e", "e2"})}),
+  EXPECT_THAT(refusal(inputs() + Nodes{enter("e", "x", "L"), enter("e2", "x", "K"),
+                                       binary("bad", "AddV2", {"e", "e2"})}),
               HasSubstr("G06: node 'bad' reads from the loop 'L' and from the loop 'K'"));
-  EXPECT_THAT(refusal(kInputs + Nodes{unary("bad", "Exit", "x")}),
+  EXPECT_THAT(refusal(inputs() + Nodes{unary("bad", "Exit", "x")}),
               HasSubstr("G06: node 'bad' leaves a loop and is in none"));
-  EXPECT_THAT(refusal(kInputs + Nodes{unary("bad", "NextIteration", "x")}),
+  EXPECT_THAT(refusal(inputs() + Nodes{unary("bad", "NextIteration", "x")}),
               HasSubstr("G06: node 'bad' goes to the next round of a loop and is in none"));
   EXPECT_THAT(
-      refusal(kInputs + Nodes{enter("e", "x", "L"), unary("n", "NextIteration", "e"),
-                              merge("bad", {"x", "n"})}),
+      refusal(inputs() + Nodes{enter("e", "x", "L"), unary("n", "NextIteration", "e"),
+                               merge("bad", {"x", "n"})}),
       HasSubstr("G06: node 'bad' reads from outside every loop and, a round later, from the "
                 "loop 'L' ('n')"));
-  EXPECT_THAT(refusal(kInputs + Nodes{enter("e", "x", "L"), unary("n", "NextIteration", "e"),
-                                      merge("bad", {"e", "n:1"})}),
+  EXPECT_THAT(refusal(inputs() + Nodes{enter("e", "x", "L"), unary("n", "NextIteration", "e"),
+                                       merge("bad", {"e", "n:1"})}),
               HasSubstr("G04: node 'bad' reads 'n:1'"));
 }
 
 TEST(GraphDefScopes, DeepNestsAreRefusedAndDoNotTakeForever) {
-  Nodes nodes = kInputs;
+  Nodes nodes = inputs();
   std::string last = "x";
   for (int i = 0; i < 3000; ++i) {
     const std::string pred = "p" + std::to_string(i);
@@ -236,7 +237,7 @@ TEST(GraphDefScopes, DeepNestsAreRefusedAndDoNotTakeForever) {
 }
 
 TEST(GraphDefScopes, FramesWithoutAUsefulNameGetOne) {
-  const Graph graph = read(kInputs + loop("a.", "x", "") + loop("b.", "x", "\xff"));
+  const Graph graph = read(inputs() + loop("a.", "x", "") + loop("b.", "x", "\xff"));
   EXPECT_EQ(where(graph, "a.merge"), "loop");
   EXPECT_EQ(where(graph, "b.merge"), "loop#2");
 }

@@ -119,15 +119,14 @@ std::string op_def() {
 }
 
 TEST(TensorFlowOps, AnOpDefIsReadWithItsDefaults) {
-  const auto op = read_op_def(op_def());
-  ASSERT_TRUE(op);
-  EXPECT_EQ(op->name, "Custom");
-  EXPECT_TRUE(op->is_stateful);
-  EXPECT_EQ(op->operands[0].type_attribute, "T");
-  EXPECT_EQ(op->operands[0].count_attribute, "");
-  EXPECT_EQ(op->results[0].list_attribute, "Tout");
-  EXPECT_EQ(op->defaults[0], (std::pair<std::string, std::int64_t>("T", 2)));
-  EXPECT_EQ(op->list_defaults[0].second, (std::vector<int>{1, 3}));
+  const TensorFlowOp op = read_op_def(op_def()).value_or(TensorFlowOp());
+  ASSERT_EQ(op.name, "Custom");
+  EXPECT_TRUE(op.is_stateful);
+  EXPECT_EQ(op.operands[0].type_attribute, "T");
+  EXPECT_EQ(op.operands[0].count_attribute, "");
+  EXPECT_EQ(op.results[0].list_attribute, "Tout");
+  EXPECT_EQ(op.defaults[0], (std::pair<std::string, std::int64_t>("T", 2)));
+  EXPECT_EQ(op.list_defaults[0].second, (std::vector<int>{1, 3}));
 }
 
 TEST(TensorFlowOps, BytesThatAreNoOpDefAreNone) {

@@ -36,6 +36,11 @@ std::string name_of(std::string_view function) {
   return function.empty() ? "a function" : printable(function);
 }
 
+std::shared_ptr<const Configuration> shared(std::optional<Configuration> configuration) {
+  if (!configuration) return nullptr;
+  return std::make_shared<const Configuration>(*std::move(configuration));
+}
+
 // Whether the driver has candidates in a graph that no backward phase follows.
 bool works_without_backward(const LmsOptions& lms) { return lms.swap_branches || lms.whole_graph; }
 
@@ -65,10 +70,7 @@ const char* Plugin::load(const void* address_in_tensorflow) {
     if (api) {
       api_ = *api;
       const std::scoped_lock lock(mutex_);
-      if (from_environment && from_environment->has_value()) {
-        configuration_ =
-            std::make_shared<const Configuration>(std::move(from_environment->value()));
-      }
+      if (from_environment) configuration_ = shared(*std::move(from_environment));
       return "CPU";
     }
     if (from_environment && *from_environment) say_once(api.error().message + "; Ebb stays off");

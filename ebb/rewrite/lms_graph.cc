@@ -36,6 +36,15 @@ bool updates_variable(const Graph& graph, NodeId node) {
 }
 
 // By node, whether it is under the scopes.
+// A variable is none, though it was updated by one: the next step's forward phase reads it. Nor is
+// a constant or a shape, which optimizers share between the phases whatever its name says.
+bool may_be_gradient(const Graph& graph, TensorId tensor) {
+  const NodeId maker = graph.producer(tensor);
+  const bool is_constant = graph.operands(maker).empty() && graph.effect(maker) == Effect::kPure;
+  return !graph.is_variable(tensor) && !is_constant &&
+         graph.type(tensor).residence == Residence::kDevice;
+}
+
 std::vector<LmsPhase> find_phases(const Graph& graph, const std::vector<bool>& is_inside) {
   std::vector<LmsPhase> phases(graph.node_count(), LmsPhase::kForward);
   std::vector<bool> is_late(graph.node_count());  // an update under the scopes, or waits for one
@@ -48,9 +57,8 @@ std::vector<LmsPhase> find_phases(const Graph& graph, const std::vector<bool>& i
       if (!operand.tensor.valid()) continue;
       const NodeId producer = graph.producer(operand.tensor);
       late = late || is_late[producer.index()];
-      // A variable is none, though it was updated by one: the next step's forward phase reads it.
       reads_gradient = reads_gradient || (phases[producer.index()] != LmsPhase::kForward &&
-                                          !graph.is_variable(operand.tensor));
+                                          may_be_gradient(graph, operand.tensor));
     }
     for (const NodeId control : graph.controls(node)) late = late || is_late[control.index()];
     is_late[node.index()] = late;

@@ -133,7 +133,8 @@ def test_compiling_and_closing_again_and_again_does_not_grow():
     before = resident()
     for _ in range(10):
         once()
-    assert resident() - before < 3 * arena
+    # What ten times is not given back would be ten arenas; allocators keep two or three for later.
+    assert resident() - before < 6 * arena
 
 
 # Beside ordinary PyTorch.

@@ -126,6 +126,7 @@ def _rehearse(edit: Edit, graph: tf.Graph) -> dict[str, tf.Tensor]:
         copy.CopyFrom(node)
         copy.input[:] = data
         copy.attr.pop("_output_shapes", None)
+        copy.attr.pop("_class", None)  # beside operations that are not in this graph
     with tf.Graph().as_default() as rehearsal:
         stands_for = {}
         for name in outside:

@@ -3,6 +3,7 @@
 #include "ebb/rewrite/proof_nodes.h"
 
 #include <algorithm>
+#include <ranges>
 
 #include "ebb/graph/ebb_ops.h"
 
@@ -104,21 +105,17 @@ std::string_view NodeProver::what_changed(NodeId node, NodeId now) const {
 }
 
 bool NodeProver::same_attributes(NodeId node, NodeId now) const {
-  const auto before = original_.attributes(node);
-  const auto after = rewritten_.attributes(now);
-  const auto is_note_before = [&](const Attribute& a) { return is_note(original_.text(a.key)); };
-  const auto is_note_after = [&](const Attribute& a) { return is_note(rewritten_.text(a.key)); };
-  auto b = std::find_if_not(after.begin(), after.end(), is_note_after);
-  for (const Attribute& a : before) {
-    if (is_note_before(a)) continue;
-    if (b == after.end() || a.is_list != b->is_list ||
-        original_.text(a.key) != rewritten_.text(b->key) ||
-        !same_values(original_.items(a), rewritten_.items(*b))) {
-      return false;
-    }
-    b = std::find_if_not(b + 1, after.end(), is_note_after);
-  }
-  return b == after.end();
+  const auto without_notes = [](const Graph& graph, NodeId of) {
+    return graph.attributes(of) | std::views::filter([&graph](const Attribute& attribute) {
+             return !is_note(graph.text(attribute.key));
+           });
+  };
+  return std::ranges::equal(without_notes(original_, node), without_notes(rewritten_, now),
+                            [&](const Attribute& a, const Attribute& b) {
+                              return a.is_list == b.is_list &&
+                                     original_.text(a.key) == rewritten_.text(b.key) &&
+                                     same_values(original_.items(a), rewritten_.items(b));
+                            });
 }
 
 bool NodeProver::same_values(std::span<const Value> values, std::span<const Value> now) const {

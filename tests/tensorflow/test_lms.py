@@ -97,6 +97,15 @@ def test_every_way_to_find_triggers_computes_the_same(ctrld_strategy, fuse_swapi
     assert sessions.train(graph, training, steps=3) == plain
 
 
+def test_views_that_stand_beside_other_operations_are_made_again_on_a_copy():
+    graph, training = sessions.build(training_graphs.with_adam)
+    expected = sessions.train(graph, training, 2)
+    graph, training, report = rewritten(training_graphs.with_adam, whole_graph=True, alpha=1)
+    beside = [each for each in sessions.added_operations(graph) if "_class" in each.node_def.attr]
+    assert beside, "no view with a colocation was made again"
+    assert sessions.train(graph, training, 2) == expected
+
+
 def test_n_tensors_is_how_many_tensors_are_swapped():
     graph, _, report = rewritten(training_graphs.with_adam, n_tensors=2)
     assert report["tensors_swapped"] == len(sessions.added_operations(graph, "swap_out")) == 2

@@ -182,6 +182,12 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
   if (scan.backward_nodes == 0) lms.sync = 0;  // what runs forward alone has no peak to wait for
   if (!api_) return std::nullopt;              // then nothing could have turned us on
   Inference inference(*api_, graph, item);
+  if (configuration.swap_nodes == SwapNodes::kCopyKernels &&
+      !inference.op_def("_CopyFromGpuToHost")) {
+    report.problem =
+        "this TensorFlow has no copy kernels, which come with GPUs; use swap_nodes='identity'";
+    return std::nullopt;
+  }
   const GraphDefOptions reading{
       .devices = configuration.devices,
       .shape_of = [&](std::string_view node,

@@ -224,3 +224,19 @@ def test_reports_of_many_functions_are_bounded(enable):
 
         descend()
     assert len(ebb.tensorflow.last_report().graphs) <= 128
+
+
+@pytest.mark.parametrize("host", ["/device:CPU:7", "/device:TPU:0", "bogus", "/device:CPU:x"])
+def test_a_host_that_is_not_there_is_refused_before_tensorflow_would_end_the_process(host):
+    with pytest.raises(ebb.Error, match="host = "):
+        ebb.tensorflow.enable(accelerator="/device:CPU:0", host=host)
+    assert ebb.tensorflow.last_report().parameters is None
+
+
+def test_copy_kernels_that_this_tensorflow_lacks_are_a_problem_not_a_success(enable, capfd):
+    if tf.test.is_built_with_cuda():
+        pytest.skip("this TensorFlow has them")
+    enable(swap_nodes="copy_kernels")
+    step = Step()
+    assert swapped_by(step) == 0
+    assert "no copy kernels" in ebb.tensorflow.last_report().graphs[-1].problem

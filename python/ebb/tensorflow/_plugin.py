@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 from ..error import Error
 from . import _keras
+from ._devices import check_host
 from ._library import Library, loaded
 from ._traced import traced_training_functions
 
@@ -105,6 +106,7 @@ def enable(
         "swap_nodes": swap_nodes,
         **unknown,
     }
+    check_host(host)
     library = loaded()
     library.configure(parameters)
     _turned_on(stacklevel=3)
@@ -125,8 +127,16 @@ def obey_environment() -> None:
     except Exception as problem:
         print(f"ebb: {problem}; Ebb stays off", file=sys.stderr)
         return
-    if library.report()["configuration"] is not None:
-        _turned_on(stacklevel=4)
+    configuration = library.report()["configuration"]
+    if configuration is None:
+        return
+    try:
+        check_host(configuration["host"], may_be_configured_later=True)
+    except Error as problem:
+        library.disable()
+        print(f"ebb: {problem}; Ebb stays off", file=sys.stderr)
+        return
+    _turned_on(stacklevel=4)
 
 
 def _turned_on(stacklevel: int) -> None:

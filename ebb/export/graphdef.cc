@@ -8,6 +8,7 @@
 #include "ebb/export/graphdef_names.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/import/graphdef_attributes.h"
+#include "ebb/import/graphdef_error.h"
 #include "ebb/import/graphdef_node.h"
 #include "ebb/import/graphdef_notes.h"
 #include "ebb/import/tensorflow_device.h"
@@ -17,13 +18,6 @@ namespace ebb {
 namespace {
 
 using Attributes = std::vector<std::pair<std::string, std::string>>;
-
-tl::unexpected<Error> refuse(std::string_view code, std::string message) {
-  return fail(Error{.kind = ErrorKind::kBadInput,
-                    .code = std::string(code),
-                    .message = std::move(message),
-                    .place = {}});
-}
 
 class Exporter {
  public:
@@ -111,10 +105,10 @@ class Exporter {
           return std::string(graph_.op(node).substr(kOpPrefix.size()));
         }
     }
-    return refuse("G10",
-                  fmt::format("'{}' did not come from TensorFlow; only graphs that were read "
-                              "from a GraphDef can be written as one",
-                              graph_.name(node)));
+    return refuse_graphdef(
+        "G10", fmt::format("'{}' did not come from TensorFlow; only graphs that were read "
+                           "from a GraphDef can be written as one",
+                           graph_.name(node)));
   }
 
   Result<std::vector<std::string>> inputs_of(NodeId node) const {
@@ -126,9 +120,10 @@ class Exporter {
       } else if (const auto feeder = names_.feeder(node, i)) {
         inputs.emplace_back(*feeder);
       } else {
-        return refuse("G10", fmt::format("operand {} of '{}' is absent, which TensorFlow has no "
-                                         "form for",
-                                         i, graph_.name(node)));
+        return refuse_graphdef("G10",
+                               fmt::format("operand {} of '{}' is absent, which TensorFlow has no "
+                                           "form for",
+                                           i, graph_.name(node)));
       }
     }
     for (const NodeId control : graph_.controls(node)) {
@@ -168,9 +163,10 @@ class Exporter {
     const std::string name(names_.node(node));
     if (op == kSwapOut || op == kSwapIn) return write_swap(node, name, std::move(*inputs));
     if (is_copy(op)) {
-      return refuse("G11", fmt::format("'{}' ({}) has no form in TensorFlow yet; rewrite without "
-                                       "codecs",
-                                       graph_.name(node), op));
+      return refuse_graphdef("G11",
+                             fmt::format("'{}' ({}) has no form in TensorFlow yet; rewrite without "
+                                         "codecs",
+                                         graph_.name(node), op));
     }
     const auto tensorflow_op = operator_of(node);
     if (!tensorflow_op) return fail(tensorflow_op.error());
@@ -199,8 +195,8 @@ class Exporter {
     const TensorType& type = graph_.type(copied);
     const auto number = tensorflow_type_of(type.dtype);
     if (!number) {
-      return refuse("G10", fmt::format("'{}' is of type {}, which TensorFlow has not",
-                                       graph_.name(copied), ebb::name(type.dtype)));
+      return refuse_graphdef("G10", fmt::format("'{}' is of type {}, which TensorFlow has not",
+                                                graph_.name(copied), ebb::name(type.dtype)));
     }
     const std::string_view accelerator = graph_.device(node);
     const bool by_kernel = options_.swap_nodes == SwapNodes::kCopyKernels;

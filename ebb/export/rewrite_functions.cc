@@ -6,19 +6,12 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "ebb/graph/ebb_ops.h"
+#include "ebb/export/rewrite_graphdef.h"
 #include "ebb/import/functiondef.h"
 #include "ebb/rewrite/lms_rewrite.h"
 
 namespace ebb {
 namespace {
-
-bool has_our_nodes(const Graph& graph) {
-  for (const NodeId node : graph.order()) {
-    if (is_copy(graph.op(node)) || graph.clone_of(node).valid()) return true;
-  }
-  return false;
-}
 
 // The new FunctionDef, or nothing, and then `outcome` says why.
 Result<std::string> rewrite_one(const FunctionLibrary& library, const LibraryFunction& function,
@@ -28,7 +21,7 @@ Result<std::string> rewrite_one(const FunctionLibrary& library, const LibraryFun
   if (!body) return fail(body.error());
   const auto graph = import_graphdef(*body, reading);
   if (!graph) return fail(graph.error());
-  if (has_our_nodes(*graph)) return fail(ErrorKind::kRefused, "it was rewritten before");
+  if (was_rewritten(*graph)) return fail(ErrorKind::kRefused, "it was rewritten before");
   const auto done = rewrite_by_lms(*graph, lms);
   if (!done) return fail(done.error());
   if (done->plan.backward_operations == 0) {

@@ -6,16 +6,12 @@
 #include "ebb/rewrite/lms_rewrite.h"
 
 namespace ebb {
-namespace {
-
-bool has_our_nodes(const Graph& graph) {
+bool was_rewritten(const Graph& graph) {
   for (const NodeId node : graph.order()) {
     if (is_copy(graph.op(node)) || graph.clone_of(node).valid()) return true;
   }
   return false;
 }
-
-}  // namespace
 
 Result<GraphDefRewritten> rewrite_graphdef(std::string_view graphdef, const LmsOptions& lms,
                                            const GraphDefOptions& reading,
@@ -24,7 +20,7 @@ Result<GraphDefRewritten> rewrite_graphdef(std::string_view graphdef, const LmsO
   const auto graph = import_graphdef(graphdef, reading);
   if (!graph) return fail(graph.error());
   GraphDefRewritten out;
-  if (has_our_nodes(*graph)) {
+  if (was_rewritten(*graph)) {
     out.was_rewritten_before = true;
     out.summary = "The graph was rewritten before, and is left as it is.\n";
     return out;

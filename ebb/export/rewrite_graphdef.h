@@ -19,6 +19,9 @@ struct GraphDefRewritten {
   std::string report;                 // one JSON object, as `ebb rewrite --json` prints
 };
 
+// Whether there are nodes that rewriting adds.
+bool was_rewritten(const Graph& graph);
+
 // Nothing to swap is no error: the answer is that nothing was changed.
 [[nodiscard]] Result<GraphDefRewritten> rewrite_graphdef(std::string_view graphdef,
                                                          const LmsOptions& lms,

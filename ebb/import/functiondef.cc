@@ -8,6 +8,7 @@
 #include <protozero/pbf_writer.hpp>
 
 #include "ebb/import/graphdef_attributes.h"
+#include "ebb/import/graphdef_error.h"
 #include "ebb/import/graphdef_node.h"
 #include "ebb/import/graphdef_results.h"
 
@@ -24,8 +25,7 @@ constexpr protozero::pbf_tag_type kArgAttributes = 7;
 std::string_view view_of(protozero::data_view data) { return {data.data(), data.size()}; }
 
 tl::unexpected<Error> refuse(std::string message) {
-  return fail(Error{
-      .kind = ErrorKind::kBadInput, .code = "G12", .message = std::move(message), .place = {}});
+  return refuse_graphdef("G12", std::move(message));
 }
 
 // Calls visit(tag, whole field, its content) for every field; the content of one that is not

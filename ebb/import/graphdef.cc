@@ -14,6 +14,7 @@
 #include "ebb/graph/verify.h"
 #include "ebb/graph/verify_checks.h"
 #include "ebb/import/graphdef_attributes.h"
+#include "ebb/import/graphdef_error.h"
 #include "ebb/import/graphdef_node.h"
 #include "ebb/import/graphdef_notes.h"
 #include "ebb/import/graphdef_results.h"
@@ -30,13 +31,6 @@ constexpr std::size_t kFreeResults = 1 << 20;
 
 // A graph's texts must stay below 4 GiB, and a file has up to 2.
 constexpr std::size_t kMostBytesKept = std::size_t{3} << 29;
-
-tl::unexpected<Error> refuse(std::string_view code, std::string message) {
-  return fail(Error{.kind = ErrorKind::kBadInput,
-                    .code = std::string(code),
-                    .message = std::move(message),
-                    .place = {}});
-}
 
 class Importer {
  public:
@@ -61,8 +55,8 @@ class Importer {
       try {
         if (auto ok = add(number); !ok) return fail(ok.error());
       } catch (const protozero::exception&) {
-        return refuse("G01", fmt::format("node '{}' has a damaged attribute",
-                                         printable(graphdef_.nodes[number].name)));
+        return refuse_graphdef("G01", fmt::format("node '{}' has a damaged attribute",
+                                                  printable(graphdef_.nodes[number].name)));
       }
     }
     mark_clones();
@@ -173,9 +167,10 @@ class Importer {
     if (!types) return fail(types.error());
     results_made_ += types->size();
     if (results_made_ > most_results_) {
-      return refuse("G07", fmt::format("up to node '{}' there are {} results, more than a file of "
-                                       "this size has",
-                                       printable(def.name), results_made_));
+      return refuse_graphdef(
+          "G07", fmt::format("up to node '{}' there are {} results, more than a file of "
+                             "this size has",
+                             printable(def.name), results_made_));
     }
     std::vector<Operand> operands;
     std::vector<NodeId> controls;
@@ -184,8 +179,9 @@ class Importer {
       const auto count = count_operands(def, *op);
       if (!count) return fail(count.error());
       if (*count != operands.size()) {
-        return refuse("G09", fmt::format("node '{}' has {} inputs, and {} takes {}",
-                                         printable(def.name), operands.size(), def.op, *count));
+        return refuse_graphdef(
+            "G09", fmt::format("node '{}' has {} inputs, and {} takes {}", printable(def.name),
+                               operands.size(), def.op, *count));
       }
     }
     if (is_swap) {
@@ -215,9 +211,10 @@ class Importer {
     add_note(node, kNodeBytes, blob(def.bytes));
     bytes_kept_ += def.bytes.size();
     if (bytes_kept_ > kMostBytesKept) {
-      return refuse("G08", fmt::format("node '{}': more than {} are not in protobuf's own order of "
-                                       "fields, and are kept twice; write the file again",
-                                       printable(def.name), to_human(Bytes{kMostBytesKept})));
+      return refuse_graphdef(
+          "G08", fmt::format("node '{}': more than {} are not in protobuf's own order of "
+                             "fields, and are kept twice; write the file again",
+                             printable(def.name), to_human(Bytes{kMostBytesKept})));
     }
     return {};
   }
@@ -234,10 +231,10 @@ class Importer {
     for (const Wire& wire : wiring_.inputs(number)) {
       if (wire.closes_loop) {
         if (wire.result != 0) {
-          return refuse("G04",
-                        fmt::format("node '{}' reads '{}:{}', and there is one round to come",
-                                    printable(def.name), printable(graphdef_.nodes[wire.node].name),
-                                    wire.result));
+          return refuse_graphdef(
+              "G04", fmt::format("node '{}' reads '{}:{}', and there is one round to come",
+                                 printable(def.name), printable(graphdef_.nodes[wire.node].name),
+                                 wire.result));
         }
         operands.push_back({});
         continue;
@@ -250,9 +247,10 @@ class Importer {
       }
       const auto results = graph_.results(maker);
       if (wire.result >= results.size()) {
-        return refuse("G04", fmt::format("node '{}' reads '{}:{}', and '{}' makes {} tensors",
-                                         printable(def.name), graph_.name(maker), wire.result,
-                                         graph_.name(maker), results.size()));
+        return refuse_graphdef(
+            "G04",
+            fmt::format("node '{}' reads '{}:{}', and '{}' makes {} tensors", printable(def.name),
+                        graph_.name(maker), wire.result, graph_.name(maker), results.size()));
       }
       operands.push_back({.tensor = results[wire.result]});
     }

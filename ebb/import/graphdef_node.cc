@@ -7,6 +7,8 @@
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
 
+#include "ebb/import/graphdef_error.h"
+
 namespace ebb {
 namespace {
 
@@ -24,13 +26,6 @@ bool is_bytes(const protozero::pbf_reader& reader) {
 }
 
 std::string_view view_of(protozero::data_view data) { return {data.data(), data.size()}; }
-
-tl::unexpected<Error> refuse(std::string_view code, std::string message) {
-  return fail(Error{.kind = ErrorKind::kBadInput,
-                    .code = std::string(code),
-                    .message = std::move(message),
-                    .place = {}});
-}
 
 std::pair<std::string_view, std::string_view> read_attribute(std::string_view entry,
                                                              bool& is_in_order) {
@@ -109,7 +104,7 @@ std::optional<std::string_view> NodeDefView::attribute(std::string_view key) con
 
 Result<GraphDefView> read_graphdef(std::string_view bytes) {
   if (bytes.size() > 0x7FFFFFFF) {
-    return refuse("G08", "a protobuf has less than 2 GiB, and this has more");
+    return refuse_graphdef("G08", "a protobuf has less than 2 GiB, and this has more");
   }
   GraphDefView graph;
   protozero::pbf_reader reader(bytes.data(), bytes.size());
@@ -123,8 +118,9 @@ Result<GraphDefView> read_graphdef(std::string_view bytes) {
         try {
           graph.nodes.push_back(read_node(node));
         } catch (const protozero::exception&) {
-          return refuse("G01", fmt::format("node {} of the graph is no NodeDef, from byte {} on",
-                                           graph.nodes.size(), start));
+          return refuse_graphdef("G01",
+                                 fmt::format("node {} of the graph is no NodeDef, from byte {} on",
+                                             graph.nodes.size(), start));
         }
         const std::size_t end = bytes.size() - reader.length();
         graph.nodes.back().frame = bytes.substr(start, end - node.size() - start);
@@ -138,9 +134,10 @@ Result<GraphDefView> read_graphdef(std::string_view bytes) {
       graph.between.back().second += other;
     }
   } catch (const protozero::exception&) {
-    return refuse("G01", fmt::format("the bytes are no GraphDef, or a part of one: {} of {} could "
-                                     "be read; write the file again, in binary form",
-                                     bytes.size() - reader.length(), bytes.size()));
+    return refuse_graphdef(
+        "G01", fmt::format("the bytes are no GraphDef, or a part of one: {} of {} could "
+                           "be read; write the file again, in binary form",
+                           bytes.size() - reader.length(), bytes.size()));
   }
   return graph;
 }

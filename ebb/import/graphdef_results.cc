@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ebb/import/graphdef_attributes.h"
+#include "ebb/import/graphdef_error.h"
 #include "ebb/import/tensorflow_types.h"
 
 namespace ebb {
@@ -14,8 +15,7 @@ namespace {
 constexpr std::int64_t kMostResults = 1 << 20;
 
 tl::unexpected<Error> refuse(std::string message) {
-  return fail(Error{
-      .kind = ErrorKind::kBadInput, .code = "G07", .message = std::move(message), .place = {}});
+  return refuse_graphdef("G07", std::move(message));
 }
 
 // A type or a number that an attribute gives, or that stands for it where the node has none.

@@ -8,36 +8,31 @@
 
 #include "ebb/base/nearest.h"
 #include "ebb/base/utf8.h"
+#include "ebb/import/graphdef_error.h"
 
 namespace ebb {
 namespace {
 
 using Numbers = std::unordered_map<std::string_view, std::uint32_t>;
 
-tl::unexpected<Error> refuse(std::string_view code, std::string message) {
-  return fail(Error{.kind = ErrorKind::kBadInput,
-                    .code = std::string(code),
-                    .message = std::move(message),
-                    .place = {}});
-}
-
 Result<Numbers> number_names(const GraphDefView& graph) {
   Numbers numbers;
   numbers.reserve(graph.nodes.size());
   for (std::uint32_t i = 0; i < graph.nodes.size(); ++i) {
     const NodeDefView& node = graph.nodes[i];
-    if (node.name.empty()) return refuse("G02", fmt::format("node {} has no name", i));
+    if (node.name.empty()) return refuse_graphdef("G02", fmt::format("node {} has no name", i));
     if (!is_utf8(node.name) || node.name.starts_with('^') ||
         node.name.find(':') != std::string_view::npos) {
-      return refuse("G02", fmt::format("'{}' is no name for a node: neither ':' nor a leading '^' "
-                                       "may be in it, and it must be UTF-8",
-                                       printable(node.name)));
+      return refuse_graphdef(
+          "G02", fmt::format("'{}' is no name for a node: neither ':' nor a leading '^' "
+                             "may be in it, and it must be UTF-8",
+                             printable(node.name)));
     }
     if (node.op.empty() || !is_utf8(node.op)) {
-      return refuse("G02", fmt::format("node '{}' has no operator", printable(node.name)));
+      return refuse_graphdef("G02", fmt::format("node '{}' has no operator", printable(node.name)));
     }
     if (!numbers.emplace(node.name, i).second) {
-      return refuse(
+      return refuse_graphdef(
           "G03", fmt::format("two nodes are called '{}'; names must differ", printable(node.name)));
     }
   }
@@ -48,8 +43,9 @@ tl::unexpected<Error> no_such_input(const GraphDefView& graph, const NodeDefView
                                     std::string_view input) {
   NearestWord nearest(input);
   for (const NodeDefView& other : graph.nodes) nearest.offer(other.name);
-  return refuse("G04", fmt::format("node '{}' reads '{}', which is not in the graph{}",
-                                   printable(node.name), printable(input), nearest.hint()));
+  return refuse_graphdef(
+      "G04", fmt::format("node '{}' reads '{}', which is not in the graph{}", printable(node.name),
+                         printable(input), nearest.hint()));
 }
 
 bool starts_next_round(std::string_view op) {
@@ -69,9 +65,10 @@ Result<Wiring> find_wires(const GraphDefView& graph, const Numbers& numbers) {
       const auto found = numbers.find(input->node);
       if (found == numbers.end()) return no_such_input(graph, node, input->node);
       if (had_control && !input->is_control) {
-        return refuse("G04", fmt::format("node '{}' has the input '{}' behind a control input; "
-                                         "control inputs stand last",
-                                         printable(node.name), printable(text)));
+        return refuse_graphdef("G04",
+                               fmt::format("node '{}' has the input '{}' behind a control input; "
+                                           "control inputs stand last",
+                                           printable(node.name), printable(text)));
       }
       had_control = input->is_control;
       const bool closes_loop =
@@ -141,8 +138,8 @@ Status find_order(const GraphDefView& graph, Wiring& wiring) {
     }
   }
   if (wiring.order.size() == count) return {};
-  return refuse("G05", fmt::format("these nodes wait for each other: {}",
-                                   describe_cycle(graph, wiring, waits_for)));
+  return refuse_graphdef("G05", fmt::format("these nodes wait for each other: {}",
+                                            describe_cycle(graph, wiring, waits_for)));
 }
 
 }  // namespace

@@ -146,8 +146,10 @@ Result<int> verify_pair(const VerifyOptions& options) {
     if (ok.error().kind != ErrorKind::kRefused) return fail(ok.error());
     write_to_stderr(fmt::format("ebb: {}\n", ok.error().render(shown_name(options.rewritten))));
     if (options.json) {
-      const Json out{{"same", false}, {"message", ok.error().message}};
-      if (auto written = write_file("-", dumped(out)); !written) return fail(written.error());
+      const Difference difference{
+          .code = {}, .original = {}, .rewritten = {}, .message = ok.error().message};
+      const std::string out = json_text(original, rewritten, tl::make_unexpected(difference));
+      if (auto written = write_file("-", out); !written) return fail(written.error());
     }
     return static_cast<int>(ErrorKind::kRefused);
   }

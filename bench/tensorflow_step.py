@@ -85,6 +85,7 @@ def resnet50(arguments: argparse.Namespace) -> dict[str, Any]:
         "size": arguments.size,
         "nodes": graph.nodes,
         "plugin_seconds": round(graph.seconds, 4),
+        "of_these_shape_inference": round(graph.shape_seconds, 4),
         "tensors_swapped": graph.tensors_swapped,
         "problem": graph.problem,
         "rounds": arguments.rounds,
@@ -124,6 +125,7 @@ def long(arguments: argparse.Namespace) -> dict[str, Any]:
         "nodes": graph.nodes,
         "trace_seconds": round(trace_seconds, 2),
         "plugin_seconds": round(graph.seconds, 4),
+        "of_these_shape_inference": round(graph.shape_seconds, 4),
         "tensors_swapped": graph.tensors_swapped,
         "problem": graph.problem,
     }
@@ -152,6 +154,7 @@ def nothing(arguments: argparse.Namespace) -> dict[str, Any]:
             f"{name}_nodes": graph.nodes,
             f"{name}_trace_seconds": round(trace_seconds, 3),
             f"{name}_plugin_seconds": round(graph.seconds, 4),
+            f"{name}_of_these_shape_inference": round(graph.shape_seconds, 4),
             f"{name}_plugin_over_trace": round(graph.seconds / trace_seconds, 5),
         }
     return result

@@ -1,5 +1,7 @@
 #include "inference.h"
 
+#include <chrono>
+
 #include <protozero/pbf_reader.hpp>
 
 namespace ebb::grappler {
@@ -70,10 +72,12 @@ bool Inference::ok() const { return api_.TF_GetCode(status_.get()) == TF_OK; }
 
 void Inference::infer() {
   has_inferred_ = true;
+  const auto start = std::chrono::steady_clock::now();
   properties_.reset(api_.TF_NewGraphProperties(item_));
   api_.TF_InferStatically(properties_.get(), /*assume_valid_feeds=*/0,
                           /*aggressive_shape_inference=*/0, /*include_input_tensor_values=*/0,
                           /*include_output_tensor_values=*/0, status_.get());
+  seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   if (ok()) return;
   problem_ = api_.TF_Message(status_.get());
   properties_.reset();

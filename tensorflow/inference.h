@@ -29,6 +29,8 @@ class Inference {
   std::optional<std::string> op_def(std::string_view op);
   // Why nothing could be inferred; empty when it could.
   [[nodiscard]] const std::string& problem() const { return problem_; }
+  // That TensorFlow's inference of shapes took.
+  [[nodiscard]] double seconds() const { return seconds_; }
 
  private:
   template <class T>
@@ -46,6 +48,7 @@ class Inference {
   Owned<TF_FunctionLibraryDefinition> library_;
   bool has_inferred_ = false;
   std::string problem_;
+  double seconds_ = 0;
   std::string last_node_;  // outputs of one node are asked for in a row
   std::vector<std::optional<TensorType>> last_shapes_;
 };

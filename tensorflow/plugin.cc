@@ -13,7 +13,7 @@
 #include "ebb/base/check.h"
 #include "ebb/export/rewrite_graphdef.h"
 #include "inference.h"
-#include "other_copy.h"
+#include "other_plugin.h"
 
 namespace ebb::grappler {
 namespace {
@@ -59,11 +59,8 @@ const char* Plugin::load(const void* address_in_tensorflow) {
   }
   if (count == 1) {
     Result<TensorFlowApi> api = find_tensorflow(address_in_tensorflow);
-    if (const std::string other = find_other_copy(); !other.empty()) {
-      api =
-          fail(ErrorKind::kUsage, fmt::format("another copy of Ebb's plug-in is loaded, '{}': use "
-                                              "one of them",
-                                              printable(other)));
+    if (std::string reason = reason_not_to_register(); !reason.empty()) {
+      api = fail(ErrorKind::kUsage, std::move(reason));
     }
     auto from_environment = configuration_of_environment(environ);
     if (!from_environment) say_once(from_environment.error().message + "; Ebb stays off");
@@ -120,6 +117,7 @@ std::string Plugin::report() const {
     graph["name"] = name_of(kept.scan.function);
     graph["nodes"] = kept.scan.nodes;
     graph["seconds"] = kept.seconds;
+    graph["shape_seconds"] = kept.shape_seconds;
     graph["changed"] = kept.is_changed;
     graph["problem"] = kept.problem.empty() ? Json() : Json(kept.problem);
     Json rewrite = Json::parse(kept.rewrite, nullptr, /*allow_exceptions=*/false);
@@ -196,12 +194,21 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
   };
   const GraphDefExport writing{.devices = configuration.devices,
                                .swap_nodes = configuration.swap_nodes};
-  Result<GraphDefRewritten> done = rewrite_graphdef(bytes_of(graph), lms, reading, writing);
+  Result<GraphDefRewritten> done =
+      rewrite_graphdef(bytes_of(graph), lms, reading, writing, AbsentNames::kDrop);
+  report.shape_seconds = inference.seconds();
+  if (!inference.problem().empty()) {
+    say_once(fmt::format("{}: TensorFlow could not infer shapes, so sizes are not known: {}",
+                         name_of(scan.function), printable(inference.problem())));
+  }
   if (!done) {
     report.problem = done.error().message;
     return std::nullopt;
   }
   if (done->was_rewritten_before) return std::nullopt;
+  for (const std::string& absent : done->absent) {
+    say_once(fmt::format("{} ({} operations): {}", name_of(scan.function), scan.nodes, absent));
+  }
   report.rewrite = std::move(done->report);
   if (done->graphdef.empty()) return std::nullopt;
   constexpr std::size_t kLargestProtobuf = 0x7fffffff;

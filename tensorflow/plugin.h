@@ -57,6 +57,7 @@ class Plugin {
     std::string problem;  // why it runs as it was
     bool is_changed = false;
     double seconds = 0;
+    double shape_seconds = 0;  // of those, TensorFlow's inference of shapes
   };
 
   std::optional<std::string> rewrite(const Configuration& configuration, const TF_Buffer* graph,

@@ -163,10 +163,10 @@ class Exporter {
     const std::string name(names_.node(node));
     if (op == kSwapOut || op == kSwapIn) return write_swap(node, name, std::move(*inputs));
     if (is_copy(op)) {
-      return refuse_graphdef("G11",
-                             fmt::format("'{}' ({}) has no form in TensorFlow yet; rewrite without "
-                                         "codecs",
-                                         graph_.name(node), op));
+      return refuse_graphdef(
+          "G11", fmt::format("'{}' ({}) has no form in TensorFlow yet; rewrite without "
+                             "{}",
+                             graph_.name(node), op, op == kSnapshot ? "snapshots" : "codecs"));
     }
     const auto tensorflow_op = operator_of(node);
     if (!tensorflow_op) return fail(tensorflow_op.error());

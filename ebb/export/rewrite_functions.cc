@@ -8,6 +8,7 @@
 
 #include "ebb/export/rewrite_graphdef.h"
 #include "ebb/import/functiondef.h"
+#include "ebb/rewrite/lms_names.h"
 #include "ebb/rewrite/lms_rewrite.h"
 
 namespace ebb {
@@ -22,7 +23,9 @@ Result<std::string> rewrite_one(const FunctionLibrary& library, const LibraryFun
   const auto graph = import_graphdef(*body, reading);
   if (!graph) return fail(graph.error());
   if (was_rewritten(*graph)) return fail(ErrorKind::kRefused, "it was rewritten before");
-  const auto done = rewrite_by_lms(*graph, lms);
+  LmsOptions options = lms;
+  drop_absent_names(*graph, options);  // one set of options for all functions
+  const auto done = rewrite_by_lms(*graph, options);
   if (!done) return fail(done.error());
   if (done->plan.backward_operations == 0) {
     return fail(ErrorKind::kRefused, "it has no backward phase of its own");

@@ -3,6 +3,7 @@
 #include <chrono>
 
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/rewrite/lms_names.h"
 #include "ebb/rewrite/lms_rewrite.h"
 
 namespace ebb {
@@ -15,7 +16,7 @@ bool was_rewritten(const Graph& graph) {
 
 Result<GraphDefRewritten> rewrite_graphdef(std::string_view graphdef, const LmsOptions& lms,
                                            const GraphDefOptions& reading,
-                                           const GraphDefExport& writing) {
+                                           const GraphDefExport& writing, AbsentNames absent) {
   const auto start = std::chrono::steady_clock::now();
   const auto graph = import_graphdef(graphdef, reading);
   if (!graph) return fail(graph.error());
@@ -25,7 +26,9 @@ Result<GraphDefRewritten> rewrite_graphdef(std::string_view graphdef, const LmsO
     out.summary = "The graph was rewritten before, and is left as it is.\n";
     return out;
   }
-  const auto done = rewrite_by_lms(*graph, lms);
+  LmsOptions options = lms;
+  if (absent == AbsentNames::kDrop) out.absent = drop_absent_names(*graph, options);
+  const auto done = rewrite_by_lms(*graph, options);
   if (!done) return fail(done.error());
   if (!done->journal.empty()) {
     auto bytes = export_graphdef(done->graph, writing);

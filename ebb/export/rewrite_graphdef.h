@@ -2,8 +2,10 @@
 // ebb.tensorflow.LMS call.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ebb/base/result.h"
 #include "ebb/export/graphdef.h"
@@ -17,7 +19,11 @@ struct GraphDefRewritten {
   bool was_rewritten_before = false;  // the graph has nodes of ours: it is left alone
   std::string summary;                // for people, some lines
   std::string report;                 // one JSON object, as `ebb rewrite --json` prints
+  std::vector<std::string> absent;    // what is said of names that were dropped
 };
+
+// Names in the options that the graph does not have.
+enum class AbsentNames : std::uint8_t { kError, kDrop };
 
 // Whether there are nodes that rewriting adds.
 bool was_rewritten(const Graph& graph);
@@ -26,6 +32,7 @@ bool was_rewritten(const Graph& graph);
 [[nodiscard]] Result<GraphDefRewritten> rewrite_graphdef(std::string_view graphdef,
                                                          const LmsOptions& lms,
                                                          const GraphDefOptions& reading,
-                                                         const GraphDefExport& writing);
+                                                         const GraphDefExport& writing,
+                                                         AbsentNames absent = AbsentNames::kError);
 
 }  // namespace ebb

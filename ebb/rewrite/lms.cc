@@ -40,11 +40,14 @@ class Driver {
     is_considered_[storage.index()] = true;
     const TensorId tensor = graph_.root(storage);
     const NodeId producer = graph_.producer(tensor);
-    if (!candidates_.may_move(storage) || !is_of_wanted_type(producer)) return;
+    auto reason_to_stay = candidates_.reason_to_stay(storage);
+    if (!reason_to_stay && !is_of_wanted_type(producer)) reason_to_stay = LmsRefusal::kExcluded;
     std::vector<NodeId> readers;
     for (const NodeId reader : candidates_.edges().readers(storage)) {
       if (!candidates_.is_candidate(producer, reader)) continue;
-      if (const auto reason = candidates_.obstacle_between(storage, reader)) {
+      const auto reason =
+          reason_to_stay ? reason_to_stay : candidates_.obstacle_between(storage, reader);
+      if (reason) {
         plan_.refused.push_back({tensor, reader, *reason});
       } else {
         readers.push_back(reader);

@@ -82,6 +82,11 @@ enum class LmsRefusal : std::uint8_t {
   kOtherDevice,     // producer and reader are on different devices
   kOtherScope,      // producer and reader are not in the same loop body or branch
   kAlreadySwapped,  // the graph has a swap-out of it
+  kSmall,           // empty, or smaller than min_bytes
+  kOnHost,          // that is where it is made
+  kVariable,        // it is what a variable holds, which stays
+  kOpaque,          // a handle, or a text: nobody knows its bytes
+  kExcluded,        // by scope or type
   kByRule,          // the driver chose it and the swap rule said no
   kNotRecomputed,   // it was to be computed again, and is not; it may have been swapped instead
 };

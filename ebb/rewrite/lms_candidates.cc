@@ -73,19 +73,19 @@ bool LmsCandidates::can_be_remade(NodeId view, TensorId root,
          });
 }
 
-bool LmsCandidates::may_move(StorageId storage) const {
+std::optional<LmsRefusal> LmsCandidates::reason_to_stay(StorageId storage) const {
   const TensorId tensor = graph_.root(storage);
   const NodeId producer = graph_.producer(tensor);
   const auto size = graph_.size(storage);
-  if (size && (size->count == 0 || *size < options_.min_bytes)) return false;
-  if (graph_.residence(storage) == Residence::kHost) return false;
-  if (is_opaque(graph_.type(tensor).dtype) || reads_whole_variable(graph_, producer)) {
-    return false;
-  }
+  if (graph_.residence(storage) == Residence::kHost) return LmsRefusal::kOnHost;
+  if (is_opaque(graph_.type(tensor).dtype)) return LmsRefusal::kOpaque;
+  if (reads_whole_variable(graph_, producer)) return LmsRefusal::kVariable;
+  if (is_copy(graph_.op(producer))) return LmsRefusal::kAlreadySwapped;
+  if (size && (size->count == 0 || *size < options_.min_bytes)) return LmsRefusal::kSmall;
   const std::string_view name = graph_.name(producer);
-  if (is_copy(graph_.op(producer))) return false;
-  if (in_any_scope(name, options_.excl_scopes)) return false;
-  return options_.incl_scopes.empty() || in_any_scope(name, options_.incl_scopes);
+  const bool is_included = options_.incl_scopes.empty() || in_any_scope(name, options_.incl_scopes);
+  if (!is_included || in_any_scope(name, options_.excl_scopes)) return LmsRefusal::kExcluded;
+  return std::nullopt;
 }
 
 bool LmsCandidates::may_read_copy(NodeId reader) const {

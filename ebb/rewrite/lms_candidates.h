@@ -33,8 +33,8 @@ class LmsCandidates {
     return level(later) - level(earlier);
   }
 
-  // Not what the paper and the options leave where it is, without a word. Types are not asked here.
-  [[nodiscard]] bool may_move(StorageId storage) const;
+  // What the paper and the options leave where it is, and why. Types are not asked here.
+  [[nodiscard]] std::optional<LmsRefusal> reason_to_stay(StorageId storage) const;
   // What reads for the backward phase what the forward phase made.
   [[nodiscard]] bool is_forward_to_backward(NodeId producer, NodeId reader) const {
     return phase(producer) == LmsPhase::kForward && phase(reader) == LmsPhase::kBackward &&

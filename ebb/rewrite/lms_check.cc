@@ -163,7 +163,52 @@ Status check_codec(const std::string& codec) {
                                              all, nearest.hint()));
 }
 
+enum class IfAllAreAbsent : std::uint8_t { kDrop, kKeep };
+
+template <class Check>
+void drop_absent(std::vector<std::string>& names, IfAllAreAbsent then, const Check& check,
+                 std::vector<std::string>& messages) {
+  std::vector<std::string> present;
+  std::vector<std::string> said;
+  for (const std::string& name : names) {
+    if (const Status status = check(name); status) {
+      present.push_back(name);
+    } else {
+      said.push_back(status.error().message);
+    }
+  }
+  if (present.empty() && then == IfAllAreAbsent::kKeep) return;
+  names = std::move(present);
+  messages.insert(messages.end(), said.begin(), said.end());
+}
+
 }  // namespace
+
+std::vector<std::string> drop_absent_names(const Graph& graph, LmsOptions& options) {
+  std::vector<std::string> messages;
+  const auto drop_scopes = [&](std::string_view option, std::vector<std::string>& scopes,
+                               IfAllAreAbsent then) {
+    drop_absent(
+        scopes, then, [&](const std::string& scope) { return check_scope(graph, option, scope); },
+        messages);
+  };
+  const auto drop_types = [&](std::string_view option, std::vector<std::string>& types,
+                              IfAllAreAbsent then) {
+    drop_absent(
+        types, then, [&](const std::string& type) { return check_type(graph, option, type); },
+        messages);
+  };
+  drop_scopes("optimizer_scopes", options.optimizer_scopes, IfAllAreAbsent::kKeep);
+  drop_scopes("excl_scopes", options.excl_scopes, IfAllAreAbsent::kDrop);
+  drop_scopes("incl_scopes", options.incl_scopes, IfAllAreAbsent::kKeep);
+  drop_types("excl_types", options.excl_types, IfAllAreAbsent::kDrop);
+  drop_types("incl_types", options.incl_types, IfAllAreAbsent::kKeep);
+  drop_types("recompute_types", options.recompute_types, IfAllAreAbsent::kDrop);
+  drop_absent(
+      options.starting_op_names, IfAllAreAbsent::kKeep,
+      [&](const std::string& name) { return check_starting_op(graph, name); }, messages);
+  return messages;
+}
 
 Status check_lms_options(const Graph& graph, const LmsOptions& options) {
   if (auto status = check_numbers(options); !status) return status;

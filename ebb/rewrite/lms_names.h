@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "ebb/base/result.h"
 #include "ebb/graph/graph.h"
@@ -23,5 +24,10 @@ bool is_of_any_type(std::string_view op, std::span<const std::string> types);
 
 // Whether the driver may begin: every number in range, every name in the graph.
 [[nodiscard]] Status check_lms_options(const Graph& graph, const LmsOptions& options);
+
+// For options that are meant for many graphs, not all of which have all that is named: takes out
+// exclusions and types that this graph lacks, and of other lists as much as leaves something there.
+// Returns what check_lms_options would have said of each.
+std::vector<std::string> drop_absent_names(const Graph& graph, LmsOptions& options);
 
 }  // namespace ebb

@@ -51,5 +51,22 @@ TEST(LmsOptions, WrongOnesAreWrongUsage) {
   }
 }
 
+TEST(LmsOptions, NamesThatAreAbsentAreDroppedWhereSomethingIsLeftToDo) {
+  const Graph graph =
+      parse_valid("graph g {\n  input %x: f32[4]\n  %a: f32[4] = my::f(%x)\n  return %a\n}\n")
+          .value();
+  LmsOptions options{.starting_op_names = {"b"},
+                     .excl_scopes = {"adam"},
+                     .excl_types = {"my::f", "Conv2D"},
+                     .incl_types = {"Relu", "f"},
+                     .recompute_types = {"Relu"}};
+  EXPECT_EQ(drop_absent_names(graph, options).size(), 4U);
+  EXPECT_TRUE(options.excl_scopes.empty());
+  EXPECT_EQ(options.excl_types, std::vector<std::string>{"my::f"});
+  EXPECT_EQ(options.incl_types, std::vector<std::string>{"f"});
+  EXPECT_TRUE(options.recompute_types.empty());
+  EXPECT_EQ(options.starting_op_names, std::vector<std::string>{"b"});  // where else to start?
+}
+
 }  // namespace
 }  // namespace ebb

@@ -61,7 +61,7 @@ class Recomputing {
  private:
   void consider(TensorId tensor) {
     const StorageId storage = graph_.storage(tensor);
-    if (!candidates_.may_move(storage) || candidates_.obstacle_to(storage)) return;
+    if (candidates_.reason_to_stay(storage) || candidates_.obstacle_to(storage)) return;
     const std::vector<Group> groups = group_readers(tensor, find_readers(tensor));
     if (groups.empty()) return;
     RecomputeDecision decision{.tensor = tensor, .groups = {}};

@@ -9,9 +9,11 @@ namespace ebb {
 namespace {
 
 constexpr std::array kRefusals = {
-    LmsRefusal::kTooClose,       LmsRefusal::kNoTrigger,   LmsRefusal::kUpdated,
-    LmsRefusal::kFixedView,      LmsRefusal::kOtherDevice, LmsRefusal::kOtherScope,
-    LmsRefusal::kAlreadySwapped, LmsRefusal::kByRule,      LmsRefusal::kNotRecomputed,
+    LmsRefusal::kTooClose,       LmsRefusal::kNoTrigger,     LmsRefusal::kUpdated,
+    LmsRefusal::kFixedView,      LmsRefusal::kOtherDevice,   LmsRefusal::kOtherScope,
+    LmsRefusal::kAlreadySwapped, LmsRefusal::kSmall,         LmsRefusal::kOnHost,
+    LmsRefusal::kVariable,       LmsRefusal::kOpaque,        LmsRefusal::kExcluded,
+    LmsRefusal::kByRule,         LmsRefusal::kNotRecomputed,
 };
 
 std::string counted(std::size_t count, std::string_view what) {
@@ -119,6 +121,16 @@ std::string_view describe(LmsRefusal refusal) {
       return "producer and reader are in different loops or branches";
     case LmsRefusal::kAlreadySwapped:
       return "it is swapped already";
+    case LmsRefusal::kSmall:
+      return "it is empty or smaller than min_bytes";
+    case LmsRefusal::kOnHost:
+      return "it is in host memory as it is";
+    case LmsRefusal::kVariable:
+      return "a variable holds it";
+    case LmsRefusal::kOpaque:
+      return "it is a handle or a text, not bytes of numbers";
+    case LmsRefusal::kExcluded:
+      return "excluded by scope or type";
     case LmsRefusal::kByRule:
       return "the swap rule does not apply";
     case LmsRefusal::kNotRecomputed:

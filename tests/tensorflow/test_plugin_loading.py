@@ -131,3 +131,44 @@ def test_loaded_again_by_another_name_or_from_another_place_nothing_breaks(tmp_p
     [message, swapped], _ = run(program, is_site=False)
     assert message == f"another copy of Ebb's plug-in is loaded, '{LIBRARY}': use one of them"
     assert swapped == "2"
+
+
+NO_HOST = (
+    "ebb: host = '/device:CPU:7': there is no such device, but {} of type CPU; configure logical devices "
+    "before Ebb is turned on, or use '/device:CPU:0'; Ebb stays off"
+)
+DEVICES_WITH_NO_HOST = {"EBB_ACCELERATOR": "/device:CPU:0", "EBB_HOST": "/device:CPU:7"}
+
+
+def test_a_host_that_is_not_there_when_devices_are_is_said_and_the_program_runs_without():
+    [swapped, *_], said = run(TRAINING, is_site=True, **DEVICES_WITH_NO_HOST)
+    assert swapped == "0"
+    assert said == [NO_HOST.format(2)]
+
+
+def test_the_same_in_a_session():
+    program = """
+        import tensorflow.compat.v1 as tf
+        tf.disable_eager_execution()
+        w = tf.get_variable("w", initializer=tf.ones((8, 8)))
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(tf.tanh(tf.tanh(w) @ w)))
+        with tf.Session() as session:
+            session.run(tf.global_variables_initializer())
+            session.run(train)
+        print("done")
+    """
+    assert run(program, is_site=True, **DEVICES_WITH_NO_HOST) == (["done"], [NO_HOST.format(1)])
+
+
+def test_beside_another_plug_in_it_stays_off_because_tensorflow_would_end_the_process(tmp_path):
+    source = tmp_path / "other.c"
+    source.write_text("void TF_InitGraph(void* params, void* status) {}")
+    library = tmp_path / "libother.so"
+    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source], check=True)
+    program = f"import ctypes; ctypes.CDLL({str(library)!r})" + textwrap.dedent(TRAINING)
+    [swapped, *_], said = run(program, is_site=True, EBB_ENABLE="1")
+    assert swapped == "0"
+    assert said == [
+        f"ebb: another plug-in for TensorFlow's Grappler is loaded, '{library}', and TensorFlow ends the "
+        "process when two are for the same device; Ebb stays off"
+    ]

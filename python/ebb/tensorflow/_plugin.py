@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ..error import Error
 from . import _keras
-from ._devices import check_host
+from ._devices import check_host, watch_host
 from ._library import Library, loaded
 from ._traced import traced_training_functions
 
@@ -109,7 +109,7 @@ def enable(
     check_host(host)
     library = loaded()
     library.configure(parameters)
-    _turned_on(stacklevel=3)
+    _turned_on(host, stacklevel=3)
 
 
 def disable() -> None:
@@ -125,7 +125,7 @@ def obey_environment() -> None:
     try:
         library: Library = loaded()
     except Exception as problem:
-        print(f"ebb: {problem}; Ebb stays off", file=sys.stderr)
+        _say_off(problem)
         return
     configuration = library.report()["configuration"]
     if configuration is None:
@@ -134,12 +134,23 @@ def obey_environment() -> None:
         check_host(configuration["host"], may_be_configured_later=True)
     except Error as problem:
         library.disable()
-        print(f"ebb: {problem}; Ebb stays off", file=sys.stderr)
+        _say_off(problem)
         return
-    _turned_on(stacklevel=4)
+    _turned_on(configuration["host"], stacklevel=4)
 
 
-def _turned_on(stacklevel: int) -> None:
+def _say_off(problem: Exception) -> None:
+    print(f"ebb: {problem}; Ebb stays off", file=sys.stderr)
+
+
+def _turn_off(problem: Error) -> None:
+    if loaded().report()["configuration"] is not None:
+        disable()
+        _say_off(problem)
+
+
+def _turned_on(host: str, stacklevel: int) -> None:
+    watch_host(host, _turn_off)
     _keras.hook()
     if early := traced_training_functions():
         warnings.warn(

@@ -9,6 +9,16 @@ from typing import Any
 from ._library import loaded
 
 
+def _human(count: float) -> str:
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024:
+            break
+        count /= 1024
+    else:
+        unit = "TiB"
+    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+
+
 @dataclasses.dataclass(frozen=True)
 class GraphReport:
     """One function's graph."""
@@ -25,6 +35,8 @@ class GraphReport:
     """Why the graph runs as it was."""
     seconds: float
     """How long Ebb took."""
+    shape_seconds: float
+    """How much of that was TensorFlow's inference of shapes."""
     details: dict[str, Any]
     """All that the rewrite reported, as ``ebb rewrite --json`` prints it."""
 
@@ -33,7 +45,7 @@ class GraphReport:
         if self.problem is not None:
             lines.append(f"  runs as it was: {self.problem}")
         else:
-            lines.append(f"  {self.tensors_swapped} tensors swapped, {self.bytes_swapped} bytes")
+            lines.append(f"  {self.tensors_swapped} tensors swapped, {_human(self.bytes_swapped)}")
         lines.extend(f"  {count} left alone: {why}" for why, count in self.refused.most_common())
         return "\n".join(lines)
 
@@ -76,6 +88,7 @@ def _graph(raw: dict[str, Any]) -> GraphReport:
         refused=collections.Counter(refused["reason"] for refused in rewrite.get("refused", [])),
         problem=raw["problem"],
         seconds=raw["seconds"],
+        shape_seconds=raw["shape_seconds"],
         details=rewrite,
     )
 

@@ -34,7 +34,6 @@ class Case:
     policy: str = "float32"
     steps_per_execution: int = 1
     custom_loop: Callable[[ModuleType, Any, Data], list[float]] | None = None  # instead of `fit`
-    swaps: bool = True  # whether there must be something to swap: the driver finds little in loops
 
 
 def images(count: int, size: int) -> Data:
@@ -206,7 +205,7 @@ CASES = {
     "lstm_unrolled": Case(lstm_unrolled, tokens, 8),
     "conditional": Case(conditional, vectors, 8),
     "accumulation": Case(mlp, vectors, 32, custom_loop=accumulate),
-    "accumulation_in_graph": Case(mlp, vectors, 32, custom_loop=accumulate_in_graph, swaps=False),
+    "accumulation_in_graph": Case(mlp, vectors, 32, custom_loop=accumulate_in_graph),
     "steps_per_execution": Case(mlp, vectors, 8, steps_per_execution=4),
     "mixed_bfloat16": Case(convolutions, lambda: images(16, 16), 4, policy="mixed_bfloat16"),
     "mixed_float16": Case(convolutions, lambda: images(16, 16), 4, policy="mixed_float16"),

@@ -1,9 +1,11 @@
-"""README's lines for users of Keras do what they say."""
+"""README's lines for users of Keras, and the example, do what they say."""
 
 import contextlib
 import io
 import pathlib
 import re
+import subprocess
+import sys
 
 import keras
 import models
@@ -49,3 +51,12 @@ def test_with_an_accelerator_they_swap():
     trained, printed = run(lines().replace("enable()", f"enable({devices})"))
     assert differences(plain(keras, "mlp"), trained) == []
     assert re.search(r"[1-9]\d* tensors swapped", printed)
+
+
+def test_the_example_trains_with_the_same_bits():
+    example = README.parent / "examples" / "tensorflow" / "train_keras.py"
+    options = ["--batch", "2", "--size", "32", "--steps", "2", "--sync", "2"]
+    done = subprocess.run([sys.executable, example, *options], capture_output=True, text=True, check=False, timeout=600)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"[1-9]\d* tensors swapped", done.stdout)
+    assert done.stdout.count("the same bits") == 2

@@ -40,8 +40,8 @@ class Driver {
     is_considered_[storage.index()] = true;
     const TensorId tensor = graph_.root(storage);
     const NodeId producer = graph_.producer(tensor);
-    auto reason_to_stay = candidates_.reason_to_stay(storage);
-    if (!reason_to_stay && !is_of_wanted_type(producer)) reason_to_stay = LmsRefusal::kExcluded;
+    const auto reason_to_stay =
+        is_of_wanted_type(producer) ? candidates_.reason_to_stay(storage) : LmsRefusal::kExcluded;
     std::vector<NodeId> readers;
     for (const NodeId reader : candidates_.edges().readers(storage)) {
       if (!candidates_.is_candidate(producer, reader)) continue;

@@ -6,10 +6,11 @@ set(EBB_TENSORFLOW_DIR "" CACHE PATH
 
 # Not imported (that takes seconds), only located, as torch is.
 set(find_tensorflow [[
-import importlib.util, pathlib, sysconfig
+import importlib.util, pathlib, site, sys
 spec = importlib.util.find_spec("tensorflow")
 folders = [pathlib.Path(spec.origin).parent] if spec and spec.origin else []
-folders.append(pathlib.Path(sysconfig.get_path("platlib"), "tensorflow"))
+# Where a package is being built, Python sees none but those that building needs.
+folders += [pathlib.Path(folder, "tensorflow") for folder in site.getsitepackages([sys.prefix, sys.base_prefix])]
 print(next((folder for folder in folders if (folder / "include" / "tensorflow" / "c").is_dir()), ""))
 ]])
 set(find_tensorflow_version [[

@@ -18,7 +18,9 @@ namespace ebb::grappler {
           function(TF_NewGraphProperties) function(TF_DeleteGraphProperties)                     \
               function(TF_InferStatically) function(TF_GetOutputPropertiesListSize)              \
                   function(TF_GetOutputPropertiesList) function(TF_NewFunctionLibraryDefinition) \
-                      function(TF_DeleteFunctionLibraryDefinition) function(TF_LookUpOpDef)
+                      function(TF_DeleteFunctionLibraryDefinition) function(TF_LookUpOpDef)      \
+                          function(TF_GetNodesToPreserveListSize)                                \
+                              function(TF_GetNodesToPreserveList)
 
 struct TensorFlowApi {
 #define EBB_DECLARE(name) decltype(&::name) name = nullptr;

@@ -124,7 +124,10 @@ struct Setter {
   }
   Status operator()(std::string TensorFlowDevices::* member) const {
     if (!value.is_string()) return not_a("a device, as \"/device:GPU:0\"");
-    if (auto status = check_device_pattern(value.get<std::string>(), name); !status) return status;
+    const auto text = value.get<std::string>();
+    const Status status = member == &TensorFlowDevices::host ? check_host_device(text, name)
+                                                             : check_device_pattern(text, name);
+    if (!status) return status;
     configuration.devices.*member = value.get<std::string>();
     return {};
   }
@@ -226,6 +229,12 @@ Status check_values(const Configuration& configuration) {
   nameless.recompute_types.clear();
   nameless.starting_op_names.clear();
   nameless.starting_scope.clear();
+  const auto& [accelerator, host] = configuration.devices;
+  if (matches(read_device(accelerator), read_device(host)) &&
+      read_device(accelerator).number != "*") {
+    return fail(ErrorKind::kUsage,
+                fmt::format("accelerator and host are the same device, '{}'", printable(host)));
+  }
   return check_lms_options(Graph(), nameless);
 }
 

@@ -3,15 +3,22 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <memory>
+#include <new>
 
 #include "plugin.h"
 
+using ebb::grappler::Passes;
 using ebb::grappler::Plugin;
 
 namespace {
 
-void* create() { return &Plugin::instance(); }
-void destroy(void* /*plugin*/) {}
+// TensorFlow asks for one for each graph, and releases it when it is done with that.
+void* create() { return new (std::nothrow) Passes; }
+void destroy(void* passes) {
+  const std::unique_ptr<Passes> owned(static_cast<Passes*>(passes));
+  if (owned != nullptr) Plugin::instance().end(*owned);
+}
 
 // NOLINTBEGIN(cppcoreguidelines-no-malloc): C takes it over, and releases it.
 
@@ -27,10 +34,11 @@ void release(void* copy) { std::free(copy); }
 
 // NOLINTEND(cppcoreguidelines-no-malloc)
 
-void optimize(void* plugin, const TF_Buffer* graph, const TF_GrapplerItem* item, TF_Buffer* out,
+void optimize(void* passes, const TF_Buffer* graph, const TF_GrapplerItem* item, TF_Buffer* out,
               TF_Status* status) {
-  auto& self = *static_cast<Plugin*>(plugin);
-  const std::optional<std::string> rewritten = self.optimize(graph, item);
+  Plugin& self = Plugin::instance();
+  std::optional<std::string> rewritten;
+  if (passes != nullptr) rewritten = self.optimize(*static_cast<Passes*>(passes), graph, item);
   char* const copy = rewritten ? copy_of(*rewritten) : nullptr;
   if (!rewritten || copy == nullptr) {
     self.set_status(status, TF_ABORTED, "nothing was done");

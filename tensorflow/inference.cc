@@ -114,6 +114,26 @@ std::optional<TensorType> Inference::shape_of(std::string_view node, int output)
   return output >= 0 && index < shapes.size() ? shapes[index] : std::nullopt;
 }
 
+bool Inference::is_preserved(std::string_view node) {
+  if (!preserved_) find_preserved();
+  return preserved_->contains(node);
+}
+
+void Inference::find_preserved() {
+  preserved_.emplace();
+  int count = 0;
+  std::size_t bytes = 0;
+  api_.TF_GetNodesToPreserveListSize(item_, &count, &bytes, status_.get());
+  if (!ok() || count <= 0) return;
+  std::vector<char*> names(static_cast<std::size_t>(count));
+  std::vector<std::size_t> lengths(names.size());
+  std::vector<char> storage(bytes);
+  api_.TF_GetNodesToPreserveList(item_, names.data(), lengths.data(), count, storage.data(), bytes,
+                                 status_.get());
+  if (!ok()) return;
+  for (std::size_t i = 0; i < names.size(); ++i) preserved_->emplace(names[i], lengths[i]);
+}
+
 std::optional<std::string> Inference::op_def(std::string_view op) {
   if (library_ == nullptr) {
     library_.reset(api_.TF_NewFunctionLibraryDefinition(graph_, status_.get()));

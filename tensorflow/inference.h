@@ -1,9 +1,9 @@
 // What TensorFlow knows of a graph that Grappler shows us: shapes, and operators' definitions.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +27,9 @@ class Inference {
   std::optional<TensorType> shape_of(std::string_view node, int output);
   // Serialized; nullopt for an operator that this process does not have.
   std::optional<std::string> op_def(std::string_view op);
+  // Whether the node is one that TensorFlow's optimizer must preserve: those that a session feeds
+  // are among these.
+  bool is_preserved(std::string_view node);
   // Why nothing could be inferred; empty when it could.
   [[nodiscard]] const std::string& problem() const { return problem_; }
   // That TensorFlow's inference of shapes took.
@@ -38,6 +41,7 @@ class Inference {
 
   [[nodiscard]] bool ok() const;
   void infer();
+  void find_preserved();
   const std::vector<std::optional<TensorType>>& shapes_of(std::string_view node);
 
   const TensorFlowApi& api_;
@@ -49,6 +53,7 @@ class Inference {
   bool has_inferred_ = false;
   std::string problem_;
   double seconds_ = 0;
+  std::optional<std::set<std::string, std::less<>>> preserved_;
   std::string last_node_;  // outputs of one node are asked for in a row
   std::vector<std::optional<TensorType>> last_shapes_;
 };

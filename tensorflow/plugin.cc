@@ -74,6 +74,8 @@ const char* Plugin::load(const void* address_in_tensorflow) {
     const std::scoped_lock lock(mutex_);
     why_not_ = api.error().message;
   }
+  // TensorFlow calls the plug-ins of the types of devices that a graph's nodes are on.
+  if (count == 2 && api_) return "GPU";
   // TensorFlow keeps the pointer; there are few of them. Another copy of this library has others.
   return (new std::string(fmt::format("EBB_{}_{}", fmt::ptr(this), count)))->c_str();
 }
@@ -89,6 +91,7 @@ Status Plugin::configure(std::string_view json) {
   const std::scoped_lock lock(mutex_);
   if (!api_) return fail(ErrorKind::kUsage, why_not_);
   configuration_ = std::make_shared<const Configuration>(std::move(*parsed));
+  last_unchanged_ = 0;
   return {};
 }
 
@@ -101,6 +104,7 @@ void Plugin::forget_reports() {
   const std::scoped_lock lock(mutex_);
   reports_.clear();
   said_.clear();
+  last_unchanged_ = 0;
   calls_ = 0;
   calls_without_backward_ = 0;
 }
@@ -127,7 +131,7 @@ std::string Plugin::report() const {
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-std::optional<std::string> Plugin::optimize(const TF_Buffer* graph,
+std::optional<std::string> Plugin::optimize(Passes& passes, const TF_Buffer* graph,
                                             const TF_GrapplerItem* item) noexcept {
   try {
     std::shared_ptr<const Configuration> configuration;
@@ -141,7 +145,8 @@ std::optional<std::string> Plugin::optimize(const TF_Buffer* graph,
     const auto start = std::chrono::steady_clock::now();
     std::optional<std::string> rewritten;
     try {
-      rewritten = rewrite(*configuration, graph, item, report);
+      ++passes.count;
+      rewritten = rewrite(*configuration, passes, graph, item, report);
     } catch (const InternalError& bug) {
       report.problem = fmt::format("a bug in Ebb, please report it: {}", bug.what());
     } catch (const std::exception& problem) {
@@ -157,7 +162,22 @@ std::optional<std::string> Plugin::optimize(const TF_Buffer* graph,
   }
 }
 
-std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
+void Plugin::end(const Passes& passes) noexcept {
+  try {
+    if (passes.count != 1 || passes.scan.nodes == 0) return;
+    GraphReport report;
+    report.scan = passes.scan;
+    report.problem =
+        "TensorFlow's optimizer goes over it once (meta_optimizer_iterations), and Ebb comes after "
+        "the second time";
+    say_what_was_done(report);
+    keep(std::move(report));
+  } catch (...) {  // out of memory: nothing is said
+    return;
+  }
+}
+
+std::optional<std::string> Plugin::rewrite(const Configuration& configuration, Passes& passes,
                                            const TF_Buffer* graph, const TF_GrapplerItem* item,
                                            GraphReport& report) {
   const Scan& scan = report.scan = scan_graphdef(bytes_of(graph), configuration);
@@ -165,6 +185,10 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
   if (scan.backward_nodes == 0 && !works_without_backward(configuration.lms)) {
     const std::scoped_lock lock(mutex_);
     ++calls_without_backward_;
+    return std::nullopt;
+  }
+  if (passes.count == 1) {
+    passes.scan = scan;
     return std::nullopt;
   }
   if (scan.accelerator_nodes == 0) {
@@ -176,6 +200,26 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
     report.rewrite = "{}";
     return std::nullopt;
   }
+  const std::size_t number = std::hash<std::string_view>()(bytes_of(graph));
+  if (was_left_alone(number)) return std::nullopt;
+  auto rewritten = rewrite_scanned(configuration, graph, item, report);
+  if (!rewritten) {
+    const std::scoped_lock lock(mutex_);
+    last_unchanged_ = number;
+  }
+  return rewritten;
+}
+
+bool Plugin::was_left_alone(std::size_t number) const {
+  const std::scoped_lock lock(mutex_);
+  return number == last_unchanged_;
+}
+
+std::optional<std::string> Plugin::rewrite_scanned(const Configuration& configuration,
+                                                   const TF_Buffer* graph,
+                                                   const TF_GrapplerItem* item,
+                                                   GraphReport& report) {
+  const Scan& scan = report.scan;
   LmsOptions lms = configuration.lms;
   if (scan.backward_nodes == 0) lms.sync = 0;  // what runs forward alone has no peak to wait for
   if (!api_) return std::nullopt;              // then nothing could have turned us on
@@ -191,6 +235,7 @@ std::optional<std::string> Plugin::rewrite(const Configuration& configuration,
       .shape_of = [&](std::string_view node,
                       int output) { return inference.shape_of(node, output); },
       .op_def = [&](std::string_view op) { return inference.op_def(op); },
+      .is_fed = [&](std::string_view node) { return inference.is_preserved(node); },
   };
   const GraphDefExport writing{.devices = configuration.devices,
                                .swap_nodes = configuration.swap_nodes};
@@ -236,14 +281,16 @@ void Plugin::say_what_was_done(const GraphReport& report) {
   const Json rewrite = Json::parse(report.rewrite, nullptr, /*allow_exceptions=*/false);
   if (!rewrite.is_object()) return;
   const Bytes bytes{rewrite.value("bytes_swapped", std::int64_t{0})};  // 0: no size is known
-  say_once(
-      fmt::format("{} ({} operations): {} tensors swapped{}{}; ebb.tensorflow.last_report() "
-                  "says more",
-                  name, report.scan.nodes, rewrite.value("tensors_swapped", 0),
-                  bytes > Bytes{} ? ", " : "", bytes > Bytes{} ? to_human(bytes) : ""));
+  const int swapped = rewrite.value("tensors_swapped", 0);
+  const int recomputed = rewrite.value("tensors_recomputed", 0);
+  say_once(fmt::format(
+      "{} ({} operations): {} tensor{} swapped{}{}{}; ebb.tensorflow.last_report() says more", name,
+      report.scan.nodes, swapped, swapped == 1 ? "" : "s", bytes > Bytes{} ? ", " : "",
+      bytes > Bytes{} ? to_human(bytes) : "",
+      recomputed == 0 ? "" : fmt::format("; {} computed again", recomputed)));
 }
 
-// Of a graph in which nothing was changed Grappler shows the second version as well: that counts.
+// Of a graph in which nothing was changed Grappler may show another version: that counts.
 void Plugin::keep(GraphReport report) {
   const std::scoped_lock lock(mutex_);
   const auto is_earlier_version = [&](const GraphReport& kept) {

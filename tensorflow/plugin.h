@@ -1,9 +1,12 @@
 // The plug-in itself: what it was told to do, and what it did to each graph that Grappler showed
 // it.
 //
-// Grappler calls from any thread, and twice for a graph: what Ebb has rewritten is left alone the
-// second time. Whatever goes wrong, the answer is "nothing was done": the original graph runs, and
-// the reason is printed once and kept in the report.
+// Grappler calls from any thread, and twice for a graph, once after each time that its own
+// optimizers have gone over it; where a graph has nodes on CPU and GPU, each time for both. Ebb
+// works the second time: an optimizer that comes later might fuse what is not swapped and leave
+// what is, and so change bits. What Ebb has rewritten is left alone from then on. Whatever goes
+// wrong, the answer is "nothing was done": the original graph runs, and the reason is printed once
+// and kept in the report.
 #pragma once
 
 #include <cstddef>
@@ -22,15 +25,21 @@
 
 namespace ebb::grappler {
 
+// One graph's way through TensorFlow's optimizer.
+struct Passes {
+  int count = 0;
+  Scan scan;  // of the first one, if there was something to do; otherwise of no nodes
+};
+
 class Plugin {
  public:
   // The one of this process; it is never destroyed, because threads of TensorFlow may outlive main.
   static Plugin& instance();
 
   // Takes TensorFlow's functions and reads the environment. The answer is the type of the devices
-  // to be registered for, a text that stays: one that every machine has; or one that none has, when
-  // functions are missing, and for every further call, because TensorFlow ends the process when a
-  // second optimizer is registered for a type.
+  // to be registered for, a text that stays: CPU at the first call, GPU at the second; or one that
+  // no machine has, when functions are missing, and for every further call, because TensorFlow ends
+  // the process when a second optimizer is registered for a type.
   const char* load(const void* address_in_tensorflow);
   [[nodiscard]] bool is_loaded() const;
 
@@ -44,7 +53,10 @@ class Plugin {
     api_->TF_SetStatus(status, code, message);
   }
   // The rewritten GraphDef; nullopt when nothing was done. Does not throw.
-  std::optional<std::string> optimize(const TF_Buffer* graph, const TF_GrapplerItem* item) noexcept;
+  std::optional<std::string> optimize(Passes& passes, const TF_Buffer* graph,
+                                      const TF_GrapplerItem* item) noexcept;
+  // No more passes will come.
+  void end(const Passes& passes) noexcept;
 
  private:
   // Bounded: a program may trace functions without end.
@@ -60,10 +72,17 @@ class Plugin {
     double shape_seconds = 0;  // of those, TensorFlow's inference of shapes
   };
 
-  std::optional<std::string> rewrite(const Configuration& configuration, const TF_Buffer* graph,
-                                     const TF_GrapplerItem* item, GraphReport& report);
+  std::optional<std::string> rewrite(const Configuration& configuration, Passes& passes,
+                                     const TF_Buffer* graph, const TF_GrapplerItem* item,
+                                     GraphReport& report);
+  // Of a graph in which there may be something to do.
+  std::optional<std::string> rewrite_scanned(const Configuration& configuration,
+                                             const TF_Buffer* graph, const TF_GrapplerItem* item,
+                                             GraphReport& report);
   void say_what_was_done(const GraphReport& report);
   void keep(GraphReport report);
+  // Whether this very graph was the last that was left as it was.
+  bool was_left_alone(std::size_t number) const;
   void say_once(const std::string& message);
 
   std::optional<TensorFlowApi> api_;  // set before anything is registered, and then no more
@@ -71,6 +90,7 @@ class Plugin {
   int loads_ = 0;
   std::string why_not_ = "TensorFlow has not loaded Ebb's plug-in";  // when there is no api_
   std::shared_ptr<const Configuration> configuration_;               // null when off
+  std::size_t last_unchanged_ = 0;  // a number of the graph that was last left as it was
   std::deque<GraphReport> reports_;
   std::set<std::string, std::less<>> said_;
   std::uint64_t calls_ = 0;

@@ -244,7 +244,7 @@ class Exporter {
 }  // namespace
 
 Result<std::string> export_graphdef(const Graph& graph, const GraphDefExport& options) {
-  if (auto ok = check_device_pattern(options.devices.host, "host"); !ok) return fail(ok.error());
+  if (auto ok = check_host_device(options.devices.host, "host"); !ok) return fail(ok.error());
   return Exporter(graph, options).run();
 }
 

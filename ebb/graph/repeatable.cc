@@ -7,16 +7,9 @@
 
 namespace ebb {
 
-TensorId find_handle(const Graph& graph, NodeId node) {
-  for (const Operand& operand : graph.operands(node)) {
-    if (!operand.tensor.valid()) continue;
-    const DType dtype = graph.type(operand.tensor).dtype;
-    if (dtype == DType::kResource || dtype == DType::kVariant) return operand.tensor;
-  }
-  return {};
-}
-
 namespace {
+
+bool is_handle(DType dtype) { return dtype == DType::kResource || dtype == DType::kVariant; }
 
 // "tf::RefMerge" is a tf::Merge of references.
 bool is_any_of(std::string_view op, std::span<const std::string_view> ops) {
@@ -28,6 +21,27 @@ bool is_any_of(std::string_view op, std::span<const std::string_view> ops) {
 }
 
 }  // namespace
+
+bool hands_out_variable(const Graph& graph, NodeId node) {
+  constexpr std::array<std::string_view, 8> kOps = {"Bitcast",   "ExpandDims",      "Identity",
+                                                    "IdentityN", "PreventGradient", "Reshape",
+                                                    "Squeeze",   "StopGradient"};
+  const auto operands = graph.operands(node);
+  const auto results = graph.results(node);
+  return is_any_of(graph.op(node), kOps) && !operands.empty() && operands[0].tensor.valid() &&
+         is_handle(graph.type(operands[0].tensor).dtype) && !results.empty() &&
+         !is_handle(graph.type(results[0]).dtype);
+}
+
+TensorId find_handle(const Graph& graph, NodeId node) {
+  for (const Operand& operand : graph.operands(node)) {
+    if (!operand.tensor.valid()) continue;
+    if (is_handle(graph.type(operand.tensor).dtype)) return operand.tensor;
+    const TensorId root = graph.root(graph.storage(operand.tensor));
+    if (hands_out_variable(graph, graph.producer(root))) return operand.tensor;
+  }
+  return {};
+}
 
 bool steers_control_flow(const Graph& graph, NodeId node) {
   constexpr std::array<std::string_view, 7> kOps = {"Enter",         "Exit",   "LoopCond", "Merge",

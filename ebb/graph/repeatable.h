@@ -6,8 +6,12 @@
 
 namespace ebb {
 
-// The first operand that is a handle, behind which anything may have changed; not valid when there
-// is none.
+// Whether what it makes are the bytes of a variable, not a copy: `tf::Identity` of a reference. Who
+// updates the variable changes them. (What `ReadVariableOp` gives is kept as it is by TensorFlow.)
+bool hands_out_variable(const Graph& graph, NodeId node);
+
+// The first operand that is a handle, or the bytes that one hands out, behind which anything may
+// have changed; not valid when there is none.
 TensorId find_handle(const Graph& graph, NodeId node);
 
 // Whether it is one of the nodes that loops and branches are made of, as tf::Merge: what it gives

@@ -184,6 +184,12 @@ class Importer {
                                operands.size(), def.op, *count));
       }
     }
+    if (writes_into_operand(def.op)) {
+      return refuse_graphdef(
+          "G13", fmt::format("node '{}' ({}) writes into a tensor that others may be reading, and "
+                             "nothing in the graph says when",
+                             printable(def.name), def.op));
+    }
     if (is_swap) {
       // What is copied keeps its type; where it lies is what the two are about.
       TensorType type = graph_.type(operands[0].tensor);
@@ -199,7 +205,7 @@ class Importer {
     edit_.set_operands(node, operands);
     edit_.set_controls(node, controls);
     edit_.set_scope(node, scopes_[number]);
-    if (kind == NodeKind::kOp && !is_swap) edit_.set_effect(node, effect_of(op));
+    if (kind == NodeKind::kOp && !is_swap) edit_.set_effect(node, effect_of(op, def));
     const bool are_all_there = !is_swap && add_attributes(node, number, mark, kind);
     if (keeps_positions_) add_note(node, kFilePosition, std::int64_t{number});
     set_device(node, def, is_swap);
@@ -257,8 +263,9 @@ class Importer {
     return {};
   }
 
-  static Effect effect_of(const TensorFlowOp* op) {
-    if (op == nullptr) return Effect::kEffect;
+  [[nodiscard]] Effect effect_of(const TensorFlowOp* op, const NodeDefView& def) const {
+    const bool is_fed = may_be_fed(def.op) || (options_.is_fed && options_.is_fed(def.name));
+    if (op == nullptr || is_fed) return Effect::kEffect;
     if (is_random(*op)) return Effect::kRandom;
     const bool takes_reference = std::any_of(op->operands.begin(), op->operands.end(),
                                              [](const auto& arg) { return arg.is_reference; });

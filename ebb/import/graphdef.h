@@ -41,6 +41,9 @@ struct GraphDefOptions {
   std::function<std::optional<TensorType>(std::string_view node, int output)> shape_of;
   // Asked for an operator that is not TensorFlow's own: its OpDef, serialized.
   std::function<std::optional<std::string>(std::string_view op)> op_def;
+  // Whether who runs the graph puts tensors of his in the place of what a node makes: then it is no
+  // view of what it reads, and is not computed again. PlaceholderWithDefault is not asked about.
+  std::function<bool(std::string_view node)> is_fed;
 };
 
 // The graph, which the verifier accepts.

@@ -64,6 +64,12 @@ TEST(GraphDefErrors, NodesNeedNamesAndOperators) {
   EXPECT_THAT(refusal(std::vector{node("a", "")}), HasSubstr("G02: node 'a' has no operator"));
 }
 
+TEST(GraphDefErrors, NobodyWritesIntoWhatOthersRead) {
+  EXPECT_THAT(refusal({placeholder("x"),
+                       node("y", "_ParallelConcatUpdate", {"x", "x"}, {{"T", type_of(1)}})}),
+              HasSubstr("G13: node 'y' (_ParallelConcatUpdate) writes into a tensor"));
+}
+
 TEST(GraphDefErrors, NamesDiffer) {
   EXPECT_THAT(refusal({placeholder("x"), placeholder("x")}),
               HasSubstr("G03: two nodes are called 'x'"));

@@ -78,14 +78,23 @@ Status check_device_pattern(std::string_view pattern, std::string_view parameter
       !name.type.empty() && std::all_of(name.type.begin(), name.type.end(), [](char c) {
         return (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9');
       });
-  const bool is_number = name.number.empty() || name.number == "*" ||
-                         std::all_of(name.number.begin(), name.number.end(),
-                                     [](char c) { return c >= '0' && c <= '9'; });
+  const bool is_number =
+      name.number.empty() || name.number == "*" || name.number == "0" ||
+      (name.number[0] != '0' && std::all_of(name.number.begin(), name.number.end(),
+                                            [](char c) { return c >= '0' && c <= '9'; }));
   if (is_type && is_number) return {};
   return fail(
       ErrorKind::kUsage,
       fmt::format("{} = '{}' is no device; write '/device:GPU:0', or '/device:GPU:*' for all",
                   parameter, printable(pattern)));
+}
+
+Status check_host_device(std::string_view host, std::string_view parameter) {
+  const DeviceName name = read_device(host);
+  if (name.type == "CPU" && name.number != "*" && check_device_pattern(host, parameter)) return {};
+  return fail(ErrorKind::kUsage,
+              fmt::format("{} = '{}' is no device with host memory; write '/device:CPU:0'",
+                          parameter, printable(host)));
 }
 
 }  // namespace ebb

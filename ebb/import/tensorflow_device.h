@@ -26,5 +26,7 @@ std::string device_beside(std::string_view beside, std::string_view wanted);
 
 // A usage error for what is no name of a device, as "gpu".
 [[nodiscard]] Status check_device_pattern(std::string_view pattern, std::string_view parameter);
+// And for what is no CPU, or more than one.
+[[nodiscard]] Status check_host_device(std::string_view host, std::string_view parameter);
 
 }  // namespace ebb

@@ -251,9 +251,17 @@ bool is_random(const TensorFlowOp& op) {
 }
 
 bool hands_on_bytes(std::string_view op) {
-  constexpr std::array<std::string_view, 9> kOps = {
-      "Bitcast",         "ExpandDims", "Identity", "IdentityN",   "PlaceholderWithDefault",
-      "PreventGradient", "Reshape",    "Squeeze",  "StopGradient"};
+  constexpr std::array<std::string_view, 8> kOps = {"Bitcast",   "ExpandDims",      "Identity",
+                                                    "IdentityN", "PreventGradient", "Reshape",
+                                                    "Squeeze",   "StopGradient"};
+  return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
+}
+
+bool may_be_fed(std::string_view op) { return op == "PlaceholderWithDefault"; }
+
+bool writes_into_operand(std::string_view op) {
+  constexpr std::array<std::string_view, 4> kOps = {"InplaceAdd", "InplaceSub", "InplaceUpdate",
+                                                    "_ParallelConcatUpdate"};
   return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
 }
 

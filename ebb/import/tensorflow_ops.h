@@ -54,5 +54,10 @@ bool is_random(const TensorFlowOp& op);
 // Whether it hands on the bytes of its operands: result k has those of operand k. Not those that
 // steer control flow, which do so as well.
 bool hands_on_bytes(std::string_view op);
+// Whether who runs the graph may put another tensor in the place of what it makes. (He may do so to
+// any tensor; these are made for it.)
+bool may_be_fed(std::string_view op);
+// Whether it changes the bytes of a tensor that others read, in an order that no edge tells.
+bool writes_into_operand(std::string_view op);
 
 }  // namespace ebb

@@ -6,6 +6,7 @@
 #include <ranges>
 
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/graph/repeatable.h"
 #include "ebb/rewrite/lms_names.h"
 
 namespace ebb {
@@ -111,10 +112,7 @@ std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::strin
 }
 
 bool reads_whole_variable(const Graph& graph, NodeId node) {
-  if (is_of_type(graph.op(node), "ReadVariableOp")) return true;
-  const auto operands = graph.operands(node);
-  return is_of_type(graph.op(node), "Identity") && !operands.empty() &&
-         operands[0].tensor.valid() && graph.type(operands[0].tensor).dtype == DType::kResource;
+  return is_of_type(graph.op(node), "ReadVariableOp") || hands_out_variable(graph, node);
 }
 
 bool assigns_variable(const Graph& graph, NodeId node) {

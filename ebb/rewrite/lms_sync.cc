@@ -49,6 +49,20 @@ std::vector<Leaving> find_leaving(const Rewriter& rewriter, const std::vector<Lm
   return leaving;
 }
 
+// The last one, from `last` on upwards, whose producer this one's waits for already; the number of
+// them when there is none near by. Who does not wait for a producer may be run without it, and must
+// not come to run it: models beside each other in a graph are none of each other's business.
+std::size_t find_awaited(const Rewriter& rewriter, const std::vector<Leaving>& leaving,
+                         const std::vector<std::size_t>& earlier, std::int64_t last,
+                         std::size_t waiting) {
+  constexpr std::int64_t kNear = 8;
+  for (std::int64_t i = last; i >= 0 && i > last - kNear; --i) {
+    const std::size_t candidate = earlier[static_cast<std::size_t>(i)];
+    if (rewriter.waits(leaving[waiting].producer, leaving[candidate].producer)) return candidate;
+  }
+  return leaving.size();
+}
+
 }  // namespace
 
 LmsSync synchronize(Rewriter& rewriter, const std::vector<LmsPhase>& phases,
@@ -63,7 +77,12 @@ LmsSync synchronize(Rewriter& rewriter, const std::vector<LmsPhase>& phases,
     const auto count = static_cast<std::int64_t>(earlier.size());
     // An input is there from the start and waits for nobody.
     if (count >= distance && graph.is_op(leaving[i].producer)) {
-      const std::size_t first = earlier[static_cast<std::size_t>(count - distance)];
+      const std::size_t first = find_awaited(rewriter, leaving, earlier, count - distance, i);
+      if (first == leaving.size()) {
+        ++sync.refused;
+        earlier.push_back(i);
+        continue;
+      }
       for (const NodeId awaited : leaving[first].swap_outs) {
         const DelayDecision delay{leaving[i].producer, awaited};
         if (rewriter.apply(delay)) {

@@ -105,10 +105,14 @@ std::string_view NodeProver::what_changed(NodeId node, NodeId now) const {
 }
 
 bool NodeProver::same_attributes(NodeId node, NodeId now) const {
+  // By key: files have them in one order or another, and mean the same.
   const auto without_notes = [](const Graph& graph, NodeId of) {
-    return graph.attributes(of) | std::views::filter([&graph](const Attribute& attribute) {
-             return !is_note(graph.text(attribute.key));
-           });
+    std::vector<Attribute> out;
+    for (const Attribute& attribute : graph.attributes(of)) {
+      if (!is_note(graph.text(attribute.key))) out.push_back(attribute);
+    }
+    std::ranges::sort(out, {}, [&](const Attribute& each) { return graph.text(each.key); });
+    return out;
   };
   return std::ranges::equal(without_notes(original_, node), without_notes(rewritten_, now),
                             [&](const Attribute& a, const Attribute& b) {

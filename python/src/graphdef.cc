@@ -38,7 +38,8 @@ GraphDefRewritten rewrite(const nb::bytes& graphdef, const LmsOptions& options,
                           const std::string& accelerator, const std::string& host,
                           std::string_view swap_nodes, const FindOpDef& op_def) {
   const TensorFlowDevices devices{.accelerator = accelerator, .host = host};
-  GraphDefOptions reading{.devices = devices, .shape_of = nullptr, .op_def = nullptr};
+  GraphDefOptions reading{
+      .devices = devices, .shape_of = nullptr, .op_def = nullptr, .is_fed = nullptr};
   if (op_def) {
     reading.op_def = [&](std::string_view op) -> std::optional<std::string> {
       const nb::gil_scoped_acquire lock;

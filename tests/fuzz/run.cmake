@@ -1,7 +1,7 @@
 # cmake -DFUZZER=.. -DWORK=.. -DSEEDS=.. -DWORDS=.. -P run.cmake
 set(seconds 30)
-if(NOT "$ENV{EBB_FUZZ_SECONDS}" STREQUAL "")
-  set(seconds $ENV{EBB_FUZZ_SECONDS})
+if(NOT "$ENV{FUZZ_SECONDS}" STREQUAL "")
+  set(seconds $ENV{FUZZ_SECONDS})
 endif()
 
 file(MAKE_DIRECTORY "${WORK}/corpus" "${WORK}/crashes")

@@ -163,6 +163,16 @@ def convolutions(keras: ModuleType) -> Any:
     return keras.Model(image, layers.Dense(10, activation="softmax", dtype="float32")(x))
 
 
+def swish(keras: ModuleType) -> Any:
+    """TensorFlow's optimizers fuse it into an operator that gives other bits, where they can."""
+    layers = keras.layers
+    x = image = keras.Input((8, 8, 3))
+    for _ in range(3):
+        x = layers.Conv2D(4, 3, padding="same", activation="swish")(x)
+    x = layers.Flatten()(x)
+    return keras.Model(image, layers.Dense(10, activation="softmax")(x))
+
+
 def accumulate(keras: ModuleType, model: Any, data: Data, in_graph_loop: bool = False) -> list[float]:
     """Four parts of a batch after each other, their gradients added up, one update: the user's own `tf.function`."""
     optimizer = keras.optimizers.Adam()
@@ -210,6 +220,7 @@ CASES = {
     "mixed_bfloat16": Case(convolutions, lambda: images(16, 16), 4, policy="mixed_bfloat16"),
     "mixed_float16": Case(convolutions, lambda: images(16, 16), 4, policy="mixed_float16"),
     "mlp": Case(mlp, vectors, 8),
+    "swish": Case(swish, lambda: images(16, 8), 4),
 }
 
 

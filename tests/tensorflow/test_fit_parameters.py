@@ -26,6 +26,17 @@ def test_the_same_bits_and_something_swapped(name):
     assert swapped(train_both(keras, "mlp", **PARAMETERS[name])) > 0
 
 
+@pytest.mark.parametrize("parameters", [{"sync": 1}, {"recompute_types": ["Mul", "Sigmoid"]}, {"whole_graph": True}], ids=str)
+def test_what_tensorflow_fuses_it_fuses_with_ebb_too(parameters):
+    assert swapped(train_both(keras, "swish", **parameters)) > 0
+
+
+@pytest.mark.parametrize("parameters", [{"sync": 1}, {"swap_branches": True}, {"whole_graph": True}], ids=str)
+@pytest.mark.parametrize("name", ["conditional", "lstm"])
+def test_through_control_flow(name, parameters):
+    train_both(keras, name, **parameters)
+
+
 def test_computed_again():
     graphs = train_both(keras, "mlp", recompute_types=["SelectV2"])
     assert sum(graph.details["tensors_recomputed"] for graph in graphs) > 0

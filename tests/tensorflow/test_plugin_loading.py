@@ -146,6 +146,20 @@ def test_a_host_that_is_not_there_when_devices_are_is_said_and_the_program_runs_
     assert said == [NO_HOST.format(2)]
 
 
+@pytest.mark.parametrize("host", ["/job:localhost/device:CPU:5", "/task:1/device:CPU:0"])
+def test_a_host_of_a_cluster_that_is_not_there_is_said(host):
+    program = f"""
+        import ebb.tensorflow
+        from small_step import Step
+        ebb.tensorflow.enable(accelerator="/device:CPU:0", host={host!r})
+        Step().bits_after()
+        print(ebb.tensorflow.last_report().parameters)
+    """
+    output, said = run(program, is_site=False)
+    assert output == ["None"]
+    assert len(said) == 1 and f"host = '{host}': there is no such device" in said[0]
+
+
 def test_the_same_in_a_session():
     program = """
         import tensorflow.compat.v1 as tf

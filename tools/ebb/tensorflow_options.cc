@@ -49,7 +49,7 @@ void TensorFlowOptions::add_writing(CLI::App& command) {
 
 Status TensorFlowOptions::check() const {
   if (auto ok = check_device_pattern(devices_.accelerator, "--accelerator"); !ok) return ok;
-  return check_device_pattern(devices_.host, "--host");
+  return check_host_device(devices_.host, "--host");
 }
 
 Status TensorFlowOptions::check_read(const std::vector<Read>& read) const {

@@ -112,20 +112,20 @@ tl::expected<Proof, Difference> prove(const Graph& original, const Graph& rewrit
   return compare_computations(original, rewritten, proof_options);
 }
 
-// The functions that the two graphs call. Where they are proved the same, the rewritten graph gets
-// the original ones, so that it is compared by itself.
-Status prove_libraries(const InputGraph& original, InputGraph& rewritten,
-                       const VerifyOptions& options) {
-  if (!original.tensorflow || !rewritten.tensorflow) return {};  // a text has none
+// The functions that the two graphs call: how many differ and were proved the same. Where there are
+// any, the rewritten graph gets the original ones, so that it is compared by itself.
+Result<std::size_t> prove_libraries(const InputGraph& original, InputGraph& rewritten,
+                                    const VerifyOptions& options) {
+  if (!original.tensorflow || !rewritten.tensorflow) return std::size_t{0};  // a text has none
   const std::string_view before = original.tensorflow->graphdef();
   const std::string_view after = rewritten.tensorflow->graphdef();
   const auto proved = prove_functions(before, after, options.tensorflow.reading());
   if (!proved) return fail(proved.error());
-  if (*proved == 0) return {};
+  if (*proved == 0) return std::size_t{0};
   auto graph = import_graphdef(with_functions_of(before, after), options.tensorflow.reading());
   if (!graph) return fail(in_file(graph.error(), rewritten.path));
   rewritten.parsed.graph = *std::move(graph);
-  return {};
+  return static_cast<std::size_t>(*proved);
 }
 
 Result<int> verify_pair(const VerifyOptions& options) {
@@ -142,12 +142,14 @@ Result<int> verify_pair(const VerifyOptions& options) {
   }
   const ParsedGraph& original = original_input->parsed;
   ParsedGraph& rewritten = rewritten_input->parsed;
-  if (auto ok = prove_libraries(*original_input, *rewritten_input, options); !ok) {
-    if (ok.error().kind != ErrorKind::kRefused) return fail(ok.error());
-    write_to_stderr(fmt::format("ebb: {}\n", ok.error().render(shown_name(options.rewritten))));
+  const auto functions = prove_libraries(*original_input, *rewritten_input, options);
+  if (!functions) {
+    const Error& error = functions.error();
+    if (error.kind != ErrorKind::kRefused) return fail(error);
+    write_to_stderr(fmt::format("ebb: {}\n", error.render(shown_name(options.rewritten))));
     if (options.json) {
       const Difference difference{
-          .code = {}, .original = {}, .rewritten = {}, .message = ok.error().message};
+          .code = {}, .original = {}, .rewritten = {}, .message = error.message};
       const std::string out = json_text(original, rewritten, tl::make_unexpected(difference));
       if (auto written = write_file("-", out); !written) return fail(written.error());
     }
@@ -169,8 +171,12 @@ Result<int> verify_pair(const VerifyOptions& options) {
     write_to_stderr(
         fmt::format("ebb: {}\n", error.render(in_original ? original_name : rewritten_name)));
   } else {
-    text = fmt::format("{}: the same computation as {}: {}\n", rewritten_name, original_name,
-                       to_text(*proof));
+    const std::string changed =
+        *functions == 0 ? std::string()
+                        : fmt::format("; {} of its functions changed, and compute{} the same",
+                                      *functions, *functions == 1 ? "s" : "");
+    text = fmt::format("{}: the same computation as {}: {}{}\n", rewritten_name, original_name,
+                       to_text(*proof), changed);
   }
   if (options.json) text = json_text(original, rewritten, proof);
   if (auto written = write_file("-", text); !written) return fail(written.error());

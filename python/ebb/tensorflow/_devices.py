@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import tensorflow as tf
 from tensorflow.python.client import session as sessions
@@ -17,21 +17,54 @@ from tensorflow.python.eager import context
 
 from ..error import Error
 
-_NAME = re.compile(r"^(?:/?device:|/)?(?P<type>[A-Za-z_]+)(?::(?P<number>\d+|\*))?$")
+_PART = re.compile(r"/?(?P<key>job|replica|task|device):(?P<value>[^/]+)")
+_SHORT = re.compile(r"^/?(?P<type>[A-Za-z_]+)(?::(?P<number>0|[1-9]\d*|\*))?$")
 
 
-def _parts(host: str) -> tuple[str, int | None]:
-    """Type and number, if it has one."""
-    name = _NAME.match(host)
-    if name is None:
-        raise Error(f"host = '{host}' is no device; write '/device:CPU:0'")
-    number = name["number"]
-    return name["type"].upper(), None if number in (None, "*") else int(number)
+class _Device(NamedTuple):
+    """A device's name in its parts; None: not said."""
+
+    job: str | None
+    replica: str | None
+    task: str | None
+    type: str
+    number: int | None
+
+    def may_be(self, other: _Device) -> bool:
+        return all(mine in (None, theirs) for mine, theirs in zip(self, other, strict=True))
 
 
-def _is_of_cluster(host: str) -> bool:
-    """Its other machines are not known here."""
-    return re.search(r"/(?:job|replica|task):", host) is not None
+def _parse(name: str) -> _Device:
+    if not isinstance(name, str):
+        raise Error(f"host = {name!r} is no device; write '/device:CPU:0'")
+    parts = {part["key"]: part["value"] for part in _PART.finditer(name)}
+    short = _SHORT.match(parts.get("device", _PART.sub("", name)))
+    if short is None:
+        raise Error(f"host = '{name}' is no device; write '/device:CPU:0'")
+    number = short["number"]
+    return _Device(
+        parts.get("job"),
+        parts.get("replica"),
+        parts.get("task"),
+        short["type"].upper(),
+        None if number in (None, "*") else int(number),
+    )
+
+
+def _started(name: str) -> _Device:
+    """One that TensorFlow lists, which says no more of this machine than it needs to."""
+    device = _parse(name)
+    return device._replace(
+        job=device.job or "localhost", replica=device.replica or "0", task=device.task or "0"
+    )
+
+
+# Every machine has it.
+_SURE = _Device(None, None, None, "CPU", 0)
+
+
+def _is_sure(host: str) -> bool:
+    return _parse(host) in (_SURE, _SURE._replace(number=None))
 
 
 def _count(kind: str) -> int:
@@ -51,31 +84,35 @@ def _missing(host: str, kind: str, count: int) -> Error:
 
 
 def check_host(host: str, *, may_be_configured_later: bool = False) -> None:
-    """Raises ebb.Error where there is no such device.
+    """Raises ebb.Error where there is no such device, as far as that can be said before devices start.
 
     Where the environment turns Ebb on, the program has had no time to configure logical devices; then
-    only the type is looked at.
+    only the type is looked at. Of a cluster nothing is known yet.
     """
-    if _is_of_cluster(host):
+    device = _parse(host)
+    if _is_sure(host) or device.job or device.replica or device.task:
         return
-    kind, number = _parts(host)
-    count = _count(kind)
-    is_too_high = number is not None and number >= count
+    count = _count(device.type)
+    is_too_high = device.number is not None and device.number >= count
     if count == 0 or (is_too_high and not may_be_configured_later):
-        raise _missing(host, kind, count)
+        raise _missing(host, device.type, count)
 
 
 _host = ""  # of the latest watch_host
 _turn_off: Callable[[Error], None] | None = None
 
 
-def _check_started(types: Iterable[str]) -> None:
+def _check_started(names: Callable[[], Iterable[str]]) -> None:
     if _turn_off is None:
         return
-    kind, number = _parts(_host)
-    count = sum(each == kind for each in types)
-    if number is not None and number >= count:
-        _turn_off(_missing(_host, kind, count))
+    try:
+        wanted, there = _parse(_host), [_started(name) for name in names()]
+    except Exception as problem:  # the program must not end because of Ebb
+        _turn_off(Error(f"TensorFlow's devices cannot be listed: {problem}"))
+        return
+    if not any(wanted.may_be(device) for device in there):
+        count = sum(device.type == wanted.type for device in there)
+        _turn_off(_missing(_host, wanted.type, count))
 
 
 @functools.cache
@@ -87,12 +124,12 @@ def _hook() -> None:
         was_there = self._initialized
         start(self)
         if not was_there:
-            _check_started(device.device_type for device in self.list_logical_devices())
+            _check_started(lambda: [device.name for device in self.list_logical_devices()])
 
     @functools.wraps(make_session)
     def made_session(self: Any, *args: Any, **named: Any) -> None:
         make_session(self, *args, **named)
-        _check_started(device.device_type for device in self.list_devices())
+        _check_started(lambda: [device.name for device in self.list_devices()])
 
     context.Context.ensure_initialized = started
     sessions.BaseSession.__init__ = made_session
@@ -101,8 +138,10 @@ def _hook() -> None:
 def watch_host(host: str, turn_off: Callable[[Error], None]) -> None:
     """Calls ``turn_off`` when TensorFlow starts devices and the host is not among them."""
     global _host, _turn_off
-    # The first of a type is there if the type is.
-    is_sure = _is_of_cluster(host) or _parts(host)[1] in (None, 0)
-    _host, _turn_off = host, None if is_sure else turn_off
-    if not is_sure:
-        _hook()
+    _host, _turn_off = host, None if _is_sure(host) else turn_off
+    if _turn_off is None:
+        return
+    _hook()
+    current = context.context()
+    if current._initialized:
+        _check_started(lambda: [device.name for device in current.list_logical_devices()])

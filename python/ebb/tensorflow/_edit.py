@@ -109,6 +109,13 @@ def apply(edit: Edit, graph: tf.Graph) -> None:
             operation._add_control_inputs(
                 [graph.get_operation_by_name(name) for name in rewiring.waits_for]
             )
+        # What is made again for some readers is made from what it was made from: they would not get
+        # what a session feeds in its place. TensorFlow refuses that then.
+        for node in edit.added:
+            if "_ebb_of" in node.attr:
+                original = graph.get_operation_by_name(node.attr["_ebb_of"].s.decode())
+                for tensor in original.outputs:
+                    graph.prevent_feeding(tensor)
 
 
 def _rehearse(edit: Edit, graph: tf.Graph) -> dict[str, tf.Tensor]:

@@ -45,7 +45,17 @@ class LMSKerasCallback(Callback):
             )
         # Without it there is no backward phase yet. Keras makes it once.
         model._make_train_function()
-        self.lms.run(_graph_of(model))
+        try:
+            self.lms.run(_graph_of(model))
+        except Error as refused:
+            if "a session has already run this graph" not in str(refused):
+                raise
+            raise Error(
+                "Keras has run its session before it calls callbacks, as it does for a validation "
+                "dataset, and then these changes come too late; call callback.set_model(model) "
+                "before fit, right after compile",
+                kind="refused",
+            ) from refused
 
 
 def _graph_of(model: Any) -> tf.Graph:

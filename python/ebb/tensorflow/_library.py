@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import json
+import operator
 import pathlib
 import threading
 from typing import Any
@@ -14,7 +15,7 @@ from ..error import Error
 try:
     import tensorflow  # noqa: F401: what loads the library
 except ModuleNotFoundError as missing:
-    if missing.name != "tensorflow":
+    if missing.name not in ("tensorflow", "tensorflow.python"):  # a folder of that name is no package
         raise
     raise ModuleNotFoundError(
         "ebb.tensorflow needs TensorFlow: pip install 'ebb-lms[tensorflow]'", name=missing.name
@@ -24,6 +25,14 @@ from tensorflow.python.client import pywrap_tf_session
 
 PATH = pathlib.Path(__file__).absolute().with_name("libebb_grappler.so")
 _loading = threading.Lock()
+
+
+def _plain(value: Any) -> int:
+    """Numbers of NumPy's are numbers."""
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise Error(f"{value!r} is no value that a parameter can have") from None
 
 
 class Library:
@@ -52,7 +61,7 @@ class Library:
 
     def configure(self, parameters: dict[str, Any]) -> None:
         """Turns the plug-in on; raises ebb.Error where a parameter is wrong."""
-        text = json.dumps(parameters).encode()
+        text = json.dumps(parameters, default=_plain).encode()
         if problem := self._taken(self._functions.ebb_grappler_configure(text)):
             raise Error(problem)
 
@@ -85,5 +94,6 @@ def loaded() -> Library:
         if not library.is_loaded():
             # Not load_pluggable_device_library, which calls this and then forgets what the user has
             # configured of devices so far (visible ones, memory growth).
-            pywrap_tf_session.TF_LoadPluggableDeviceLibrary(str(PATH))
+            for _type in ("CPU", "GPU"):  # it is asked for one type of device at a time
+                pywrap_tf_session.TF_LoadPluggableDeviceLibrary(str(PATH))
     return library

@@ -201,11 +201,13 @@ def _op_def(name: str) -> bytes | None:
 def _in_one_line(report: dict[str, Any]) -> str:
     refused = len(report["refused"])
     left = f"; left alone: {_counted(refused, 'use')} (see LMS.report)" if refused else ""
+    again = report["tensors_recomputed"]
+    left = (f"; {_counted(again, 'tensor')} computed again" if again else "") + left
     if not report["tensors_swapped"]:
         return f"LMS: nothing to swap in this graph{left}"
     mebibytes = report["bytes_swapped"] / 2**20
     # Where a batch may have any size, so may its tensors.
-    size = f"{mebibytes:.1f} MiB" if mebibytes else "of unknown size"
+    size = f"{mebibytes:.3g} MiB" if mebibytes else "of unknown size"
     return (
         f"LMS: swapping {_counted(report['tensors_swapped'], 'tensor')} ({size}) to host memory, "
         f"with {_counted(report['swap_ins'], 'swap-in')}{left}"

@@ -19,7 +19,11 @@ def _texts(name: str, given: Iterable[str]) -> list[str]:
     """A list that is the same in every run: sets have no order of their own."""
     if isinstance(given, str):
         raise Error(f"{name} is the text '{given}'; it must be a list of texts, as ['{given}']")
-    return sorted(given) if isinstance(given, (set, frozenset)) else list(given)
+    try:
+        texts = list(given)
+    except TypeError:
+        raise Error(f"{name} is {given!r}; it must be a list of texts, as ['name']") from None
+    return sorted(texts) if isinstance(given, (set, frozenset)) else texts
 
 
 def enable(

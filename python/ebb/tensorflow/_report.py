@@ -19,6 +19,10 @@ def _human(count: float) -> str:
     return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
 
 
+def _counted(tensors: int) -> str:
+    return "1 tensor" if tensors == 1 else f"{tensors} tensors"
+
+
 @dataclasses.dataclass(frozen=True)
 class GraphReport:
     """One function's graph."""
@@ -31,6 +35,7 @@ class GraphReport:
     """As far as sizes are known before the graph runs."""
     refused: collections.Counter[str]
     """How many edges were left alone, by reason."""
+    tensors_recomputed: int
     problem: str | None
     """Why the graph runs as it was."""
     seconds: float
@@ -45,9 +50,19 @@ class GraphReport:
         if self.problem is not None:
             lines.append(f"  runs as it was: {self.problem}")
         else:
-            lines.append(f"  {self.tensors_swapped} tensors swapped, {_human(self.bytes_swapped)}")
+            lines.append(f"  {self._swapped()}")
+            if self.tensors_recomputed:
+                lines.append(f"  {_counted(self.tensors_recomputed)} computed again")
         lines.extend(f"  {count} left alone: {why}" for why, count in self.refused.most_common())
         return "\n".join(lines)
+
+
+    def _swapped(self) -> str:
+        said = f"{_counted(self.tensors_swapped)} swapped"
+        if not self.tensors_swapped:
+            return said
+        # Where a batch may have any size, so may its tensors.
+        return f"{said}, {_human(self.bytes_swapped) if self.bytes_swapped else 'of unknown size'}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +100,7 @@ def _graph(raw: dict[str, Any]) -> GraphReport:
         nodes=raw["nodes"],
         tensors_swapped=rewrite.get("tensors_swapped", 0),
         bytes_swapped=rewrite.get("bytes_swapped", 0),
+        tensors_recomputed=rewrite.get("tensors_recomputed", 0),
         refused=collections.Counter(refused["reason"] for refused in rewrite.get("refused", [])),
         problem=raw["problem"],
         seconds=raw["seconds"],

@@ -146,7 +146,7 @@ def test_a_host_that_is_not_there_when_devices_are_is_said_and_the_program_runs_
     assert said == [NO_HOST.format(2)]
 
 
-@pytest.mark.parametrize("host", ["/job:localhost/device:CPU:5", "/task:1/device:CPU:0"])
+@pytest.mark.parametrize("host", ["/job:localhost/device:CPU:5", "/task:1/device:CPU:1"])
 def test_a_host_of_a_cluster_that_is_not_there_is_said(host):
     program = f"""
         import ebb.tensorflow

@@ -127,7 +127,7 @@ struct Setter {
     const auto text = value.get<std::string>();
     const Status status = member == &TensorFlowDevices::host ? check_host_device(text, name)
                                                              : check_device_pattern(text, name);
-    if (!status) return status;
+    if (!status) return fail(status.error());
     configuration.devices.*member = value.get<std::string>();
     return {};
   }

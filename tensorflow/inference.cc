@@ -115,12 +115,12 @@ std::optional<TensorType> Inference::shape_of(std::string_view node, int output)
 }
 
 bool Inference::is_preserved(std::string_view node) {
-  if (!preserved_) find_preserved();
-  return preserved_->contains(node);
+  if (!knows_preserved_) find_preserved();
+  return preserved_.contains(node);
 }
 
 void Inference::find_preserved() {
-  preserved_.emplace();
+  knows_preserved_ = true;
   int count = 0;
   std::size_t bytes = 0;
   api_.TF_GetNodesToPreserveListSize(item_, &count, &bytes, status_.get());
@@ -131,7 +131,7 @@ void Inference::find_preserved() {
   api_.TF_GetNodesToPreserveList(item_, names.data(), lengths.data(), count, storage.data(), bytes,
                                  status_.get());
   if (!ok()) return;
-  for (std::size_t i = 0; i < names.size(); ++i) preserved_->emplace(names[i], lengths[i]);
+  for (std::size_t i = 0; i < names.size(); ++i) preserved_.emplace(names[i], lengths[i]);
 }
 
 std::optional<std::string> Inference::op_def(std::string_view op) {

@@ -53,7 +53,8 @@ class Inference {
   bool has_inferred_ = false;
   std::string problem_;
   double seconds_ = 0;
-  std::optional<std::set<std::string, std::less<>>> preserved_;
+  bool knows_preserved_ = false;
+  std::set<std::string, std::less<>> preserved_;
   std::string last_node_;  // outputs of one node are asked for in a row
   std::vector<std::optional<TensorType>> last_shapes_;
 };

@@ -78,12 +78,8 @@ LmsSync synchronize(Rewriter& rewriter, const std::vector<LmsPhase>& phases,
     // An input is there from the start and waits for nobody.
     if (count >= distance && graph.is_op(leaving[i].producer)) {
       const std::size_t first = find_awaited(rewriter, leaving, earlier, count - distance, i);
-      if (first == leaving.size()) {
-        ++sync.refused;
-        earlier.push_back(i);
-        continue;
-      }
-      for (const NodeId awaited : leaving[first].swap_outs) {
+      const bool is_alone = first == leaving.size();
+      for (const NodeId awaited : is_alone ? std::vector<NodeId>() : leaving[first].swap_outs) {
         const DelayDecision delay{leaving[i].producer, awaited};
         if (rewriter.apply(delay)) {
           sync.delays.push_back(delay);

@@ -51,7 +51,8 @@ std::vector<Leaving> find_leaving(const Rewriter& rewriter, const std::vector<Lm
 
 // The last one, from `last` on upwards, whose producer this one's waits for already; the number of
 // them when there is none near by. Who does not wait for a producer may be run without it, and must
-// not come to run it: models beside each other in a graph are none of each other's business.
+// not come to run it: models beside each other in a graph are none of each other's business. An
+// input is there from the start and waits for nobody.
 std::size_t find_awaited(const Rewriter& rewriter, const std::vector<Leaving>& leaving,
                          const std::vector<std::size_t>& earlier, std::int64_t last,
                          std::size_t waiting) {
@@ -74,18 +75,15 @@ LmsSync synchronize(Rewriter& rewriter, const std::vector<LmsPhase>& phases,
   for (std::size_t i = 0; i < leaving.size(); ++i) {
     const NodeId swap_out = leaving[i].swap_outs.front();
     auto& earlier = places[{std::string(graph.device(swap_out)), graph.scope(swap_out)}];
-    const auto count = static_cast<std::int64_t>(earlier.size());
-    // An input is there from the start and waits for nobody.
-    if (count >= distance && graph.is_op(leaving[i].producer)) {
-      const std::size_t first = find_awaited(rewriter, leaving, earlier, count - distance, i);
-      const bool is_alone = first == leaving.size();
-      for (const NodeId awaited : is_alone ? std::vector<NodeId>() : leaving[first].swap_outs) {
-        const DelayDecision delay{leaving[i].producer, awaited};
-        if (rewriter.apply(delay)) {
-          sync.delays.push_back(delay);
-        } else {
-          ++sync.refused;
-        }
+    const auto last = static_cast<std::int64_t>(earlier.size()) - distance;
+    const std::size_t first = find_awaited(rewriter, leaving, earlier, last, i);
+    const bool is_alone = first == leaving.size();
+    for (const NodeId awaited : is_alone ? std::vector<NodeId>() : leaving[first].swap_outs) {
+      const DelayDecision delay{leaving[i].producer, awaited};
+      if (rewriter.apply(delay)) {
+        sync.delays.push_back(delay);
+      } else {
+        ++sync.refused;
       }
     }
     earlier.push_back(i);

@@ -19,4 +19,6 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/ebbConfigVersion.cmake"
 install(
   FILES "${PROJECT_BINARY_DIR}/ebbConfig.cmake" "${PROJECT_BINARY_DIR}/ebbConfigVersion.cmake"
   DESTINATION "${EBB_PACKAGE_DIR}")
+install(DIRECTORY "${PROJECT_SOURCE_DIR}/devices" DESTINATION "${CMAKE_INSTALL_DATADIR}/ebb"
+  FILES_MATCHING PATTERN "*.json")
 install(FILES "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION "${CMAKE_INSTALL_DOCDIR}")

@@ -137,6 +137,15 @@ std::string to_text(Duration duration) {
   return decimal(duration.count(), kTimeUnits[unit].factor) + std::string(kTimeUnits[unit].name);
 }
 
+std::string to_text(Bandwidth bandwidth) {
+  const auto count = static_cast<std::int64_t>(bandwidth.bytes_per_second);
+  const Unit* unit = kByteUnits.data();
+  for (const Unit& each : std::span(kByteUnits).subspan(kBinaryByteUnits)) {
+    if (count >= each.factor) unit = &each;
+  }
+  return fmt::format("{}{}/s", decimal(count, unit->factor), unit->name);
+}
+
 std::string to_human(Bytes bytes) {
   const double magnitude = std::abs(static_cast<double>(bytes.count));
   std::size_t unit = 0;

@@ -48,6 +48,7 @@ struct Bandwidth {
 
 std::string to_text(Bytes bytes);
 std::string to_text(Duration duration);
+std::string to_text(Bandwidth bandwidth);  // in whole bytes per second, below 2^53 of them
 
 std::string to_human(Bytes bytes);
 std::string to_human(Duration duration);

@@ -71,6 +71,9 @@ TEST(Units, BandwidthsAreReadPerSecond) {
   EXPECT_EQ(parse_bandwidth("55.1GB/s")->bytes_per_second, 55.1e9);
   EXPECT_EQ(parse_bandwidth("1GiB/s")->bytes_per_second, 1 << 30);
   EXPECT_FALSE(parse_bandwidth("55GB"));
+  for (const char* text : {"0B/s", "999B/s", "1KB/s", "55.1GB/s", "4.3TB/s", "1.000000001GB/s"}) {
+    EXPECT_EQ(to_text(*parse_bandwidth(text)), text);
+  }
   EXPECT_FALSE(parse_bandwidth("fast/s"));
 }
 

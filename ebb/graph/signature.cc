@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/text_names.h"
 
 namespace ebb {
@@ -90,7 +91,8 @@ class Writer {
   void write_attributes(NodeId node) {
     std::vector<const Attribute*> sorted;
     for (const Attribute& attribute : graph_.attributes(node)) {
-      if (!graph_.text(attribute.key).starts_with("ebb.")) sorted.push_back(&attribute);
+      const std::string_view key = graph_.text(attribute.key);
+      if (!key.starts_with("ebb.") && !is_note(key)) sorted.push_back(&attribute);
     }
     std::sort(sorted.begin(), sorted.end(), [this](const Attribute* a, const Attribute* b) {
       return graph_.text(a->key) < graph_.text(b->key);

@@ -53,6 +53,7 @@ TEST(Signature, LeavesOutNamesPlacesOrderCostsAndNotes) {
            "%r: f32[2,3] = my::op(%x, %x) {a = $momentum, b = 2}",
            "%r: f32[2,3] = my::op(%x, %y) {b = 2, a = $lr}",
            "%r: f32[2,3] = my::op(%x, %y) {a = $lr, b = 2, ebb.at = \"model.py:3\"}",
+           "%r: f32[2,3] = my::op(%x, %y) {a = $lr, b = 2, note.position = 7}",
            "%r: f32[2,3] = my::op(%x, %y) {a = $lr, b = 2} after part takes 3us workspace 1MiB",
        }) {
     EXPECT_EQ(signature_of(same), plain) << same;

@@ -24,6 +24,8 @@ constexpr std::array kDeviceFiles = {
 };
 
 constexpr std::string_view kFlopSuffix = "FLOP/s";
+constexpr std::string_view kAnyLayout = "any";
+constexpr std::string_view kChannelsLast = "channels_last";
 
 // What is outside was mistyped.
 constexpr double kSlowestLink = 1e6;  // bytes per second
@@ -123,6 +125,17 @@ class ObjectReader {
       value = nullptr;
     }
     return {value == nullptr ? kEmpty : *value, full(key), status_};
+  }
+  void layout(std::string_view key, ConvolutionLayout& out) {
+    const Json* value = find(key);
+    if (value == nullptr) return;
+    if (*value == kAnyLayout) {
+      out = ConvolutionLayout::kAny;
+    } else if (*value == kChannelsLast) {
+      out = ConvolutionLayout::kChannelsLast;
+    } else {
+      refuse(key, R"(is neither "any" nor "channels_last")");
+    }
   }
   // One text, or one for each line.
   void lines(std::string_view key, std::string& out) {
@@ -225,9 +238,9 @@ Result<Device> parse_device(std::string_view json) {
   if (!root) return fail(root.error());
   Status status;
   ObjectReader object(*root, "", status);
-  object.check(std::array<std::string_view, 9>{"name", "note", "memory", "memory_bandwidth",
-                                               "flops", "efficiency", "launch", "alignment",
-                                               "link"});
+  object.check(std::array<std::string_view, 10>{"name", "note", "memory", "memory_bandwidth",
+                                                "flops", "efficiency", "convolution_layout",
+                                                "launch", "alignment", "link"});
   for (const std::string_view key : {"name", "memory", "memory_bandwidth", "flops", "link"}) {
     object.require(key);
   }
@@ -238,6 +251,7 @@ Result<Device> parse_device(std::string_view json) {
   object.bandwidth("memory_bandwidth", device.memory_bandwidth);
   read_flops(object.child("flops"), device.flops);
   read_efficiency(object.child("efficiency"), device.efficiency);
+  object.layout("convolution_layout", device.convolution_layout);
   object.duration("launch", device.launch);
   object.alignment("alignment", device.alignment);
   read_link(object.child("link"), device.link);
@@ -254,32 +268,35 @@ std::string to_json(const Device& device) {
     begin = end + 1;
   }
   const FlopRates& flops = device.flops;
-  const Ordered out{{"name", device.name},
-                    {"note", std::move(note)},
-                    {"memory", to_text(device.memory)},
-                    {"memory_bandwidth", to_text(device.memory_bandwidth)},
-                    {"flops",
-                     {{"f32", flops_text(flops.f32)},
-                      {"f32_matmul", flops_text(flops.f32_matmul)},
-                      {"f32_convolution", flops_text(flops.f32_convolution)},
-                      {"f64", flops_text(flops.f64)},
-                      {"f16", flops_text(flops.f16)},
-                      {"bf16", flops_text(flops.bf16)},
-                      {"int8", flops_text(flops.int8)}}},
-                    {"efficiency",
-                     {{"matmul", device.efficiency.matmul},
-                      {"convolution", device.efficiency.convolution},
-                      {"attention", device.efficiency.attention},
-                      {"memory", device.efficiency.memory}}},
-                    {"launch", to_text(device.launch)},
-                    {"alignment", to_text(device.alignment)},
-                    {"link",
-                     {{"to_host", to_text(device.link.to_host)},
-                      {"to_device", to_text(device.link.to_device)},
-                      {"to_host_both", to_text(device.link.to_host_both)},
-                      {"to_device_both", to_text(device.link.to_device_both)},
-                      {"latency", to_text(device.link.latency)},
-                      {"shortest", to_text(device.link.shortest)}}}};
+  const Ordered out{
+      {"name", device.name},
+      {"note", std::move(note)},
+      {"memory", to_text(device.memory)},
+      {"memory_bandwidth", to_text(device.memory_bandwidth)},
+      {"flops",
+       {{"f32", flops_text(flops.f32)},
+        {"f32_matmul", flops_text(flops.f32_matmul)},
+        {"f32_convolution", flops_text(flops.f32_convolution)},
+        {"f64", flops_text(flops.f64)},
+        {"f16", flops_text(flops.f16)},
+        {"bf16", flops_text(flops.bf16)},
+        {"int8", flops_text(flops.int8)}}},
+      {"efficiency",
+       {{"matmul", device.efficiency.matmul},
+        {"convolution", device.efficiency.convolution},
+        {"attention", device.efficiency.attention},
+        {"memory", device.efficiency.memory}}},
+      {"convolution_layout",
+       device.convolution_layout == ConvolutionLayout::kAny ? kAnyLayout : kChannelsLast},
+      {"launch", to_text(device.launch)},
+      {"alignment", to_text(device.alignment)},
+      {"link",
+       {{"to_host", to_text(device.link.to_host)},
+        {"to_device", to_text(device.link.to_device)},
+        {"to_host_both", to_text(device.link.to_host_both)},
+        {"to_device_both", to_text(device.link.to_device_both)},
+        {"latency", to_text(device.link.latency)},
+        {"shortest", to_text(device.link.shortest)}}}};
   return out.dump(2, ' ', false, Ordered::error_handler_t::replace) + "\n";
 }
 

@@ -63,6 +63,10 @@ struct Efficiency {
   friend bool operator==(const Efficiency&, const Efficiency&) = default;
 };
 
+// How convolution kernels want their images. Where it is channels last and a tensor is not, it is
+// copied to that layout before, or from it after.
+enum class ConvolutionLayout : std::uint8_t { kAny, kChannelsLast };
+
 struct Device {
   std::string name;
   std::string note;  // where the numbers are from
@@ -70,6 +74,7 @@ struct Device {
   Bandwidth memory_bandwidth;
   FlopRates flops;
   Efficiency efficiency;
+  ConvolutionLayout convolution_layout = ConvolutionLayout::kAny;
   Duration launch{5000};  // that each operation takes beyond its work
   Bytes alignment{512};   // of what is allocated; a power of two
   Link link;

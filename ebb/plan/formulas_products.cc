@@ -1,4 +1,5 @@
 // Operators that multiply: matrix products, convolutions, attention.
+#include <algorithm>
 #include <cmath>
 
 #include "ebb/plan/formulas.h"
@@ -26,10 +27,41 @@ double filter_flops(const TensorType* swept, const TensorType* filter, double ch
   return channels == 0 ? 0 : 2 * element_count(swept) * element_count(filter) / channels;
 }
 
-Work convolution_pass(const Operation& op, const TensorType* swept, const TensorType* filter,
-                      double channels) {
-  return product(WorkKind::kConvolution, filter_flops(swept, filter, channels), all_bytes(op),
-                 filter);
+// Whether each channel is filtered by itself: image [batch, in, ...], filter [out, in / groups,
+// ...].
+bool is_depthwise(const TensorType* image, const TensorType* filter) {
+  return dim(filter, 1) == 1 && dim(image, 1) > 1;
+}
+
+// Nothing is summed over channels there, and kernels for products are no help.
+Work depthwise_or_not(bool is_depthwise, Work work) {
+  if (!is_depthwise) return work;
+  work.kind = WorkKind::kMemory;
+  work.repacked_bytes = 0;
+  return work;
+}
+
+// Of PyTorch's image [batch, channels, ...]: whether the channels of a point lie apart.
+bool is_channels_first(const TensorType* image) {
+  if (image == nullptr || image->dims.size() < 3 || image->dims[1] == 1) return false;
+  const bool is_one_point =
+      std::all_of(image->dims.begin() + 2, image->dims.end(), [](auto each) { return each == 1; });
+  return !is_one_point && (image->strides.empty() || image->strides[1] != 1);
+}
+
+Work tf_convolution_pass(const Operation& op, const TensorType* swept, const TensorType* filter,
+                         double channels) {
+  Work work =
+      product(WorkKind::kConvolution, filter_flops(swept, filter, channels), all_bytes(op), filter);
+  if (op.text("data_format").starts_with("NC")) {
+    work.repacked_bytes = 2 * (work.bytes - bytes_moved(filter));
+  }
+  return work;
+}
+
+Work tf_depthwise_pass(const Operation& op, const TensorType* swept, const TensorType* filter) {
+  const double channels = dim(filter, -1) * dim(filter, -2);
+  return depthwise_or_not(true, tf_convolution_pass(op, swept, filter, channels));
 }
 
 // Pairs of a query and a key; of a causal mask's the half is computed.
@@ -62,49 +94,56 @@ Work tf_matmul(const Operation& op) {
 
 Work convolution(const Operation& op) {
   const TensorType* filter = op.operand(1);  // [out, in / groups, k...], transposed [in, ...]
-  const TensorType* swept = op.flag("transposed", false) ? op.operand(0) : op.result(0);
-  return convolution_pass(op, swept, filter, dim(filter, 0));
+  const bool is_transposed = op.flag("transposed", false);
+  const TensorType* swept = is_transposed ? op.operand(0) : op.result(0);
+  Work work = product(WorkKind::kConvolution, filter_flops(swept, filter, dim(filter, 0)),
+                      all_bytes(op), filter);
+  if (is_channels_first(op.operand(0)) || is_channels_first(op.result(0))) {
+    work.repacked_bytes = 2 * (op.operand_bytes(0) + op.result_bytes(0));
+  }
+  return depthwise_or_not(!is_transposed && is_depthwise(op.operand(0), filter), work);
 }
 
 Work convolution_backward(const Operation& op) {
+  const TensorType* image = op.operand(1);
   const TensorType* filter = op.operand(2);
-  const TensorType* swept = op.operand(op.flag("transposed", false) ? 1 : 0);
+  const bool is_transposed = op.flag("transposed", false);
+  const TensorType* swept = is_transposed ? image : op.operand(0);
   const double pass = filter_flops(swept, filter, dim(filter, 0));
-  Work work = product(WorkKind::kConvolution, 0, op.all_result_bytes(), filter);
-  if (op.flag_in("output_mask", 0)) {  // dx, of dy and w
+  const double images =
+      op.operand_bytes(0) + op.operand_bytes(1);  // that each pass reads or writes
+  Work work = product(WorkKind::kConvolution, 0, 0, filter);
+  for (const std::size_t of : {0, 1}) {  // dx, of dy and w; dw, of dy and x
+    if (!op.flag_in("output_mask", of)) continue;
     work.flops += pass;
-    work.bytes += op.operand_bytes(0) + op.operand_bytes(2);
-  }
-  if (op.flag_in("output_mask", 1)) {  // dw, of dy and x
-    work.flops += pass;
-    work.bytes += op.operand_bytes(0) + op.operand_bytes(1);
+    work.bytes += images + op.operand_bytes(2);
+    if (is_channels_first(image) || is_channels_first(op.operand(0))) {
+      work.repacked_bytes += 2 * images;
+    }
   }
   if (op.flag_in("output_mask", 2)) work.bytes += op.operand_bytes(0);  // db, of dy
-  return work;
+  return depthwise_or_not(!is_transposed && is_depthwise(image, filter), work);
 }
 
 Work tf_convolution(const Operation& op) {
-  return convolution_pass(op, op.result(0), op.operand(1), dim(op.operand(1), -1));
+  return tf_convolution_pass(op, op.result(0), op.operand(1), dim(op.operand(1), -1));
 }
 Work tf_convolution_input(const Operation& op) {
-  return convolution_pass(op, op.operand(2), op.operand(1), dim(op.operand(1), -1));
+  return tf_convolution_pass(op, op.operand(2), op.operand(1), dim(op.operand(1), -1));
 }
 Work tf_convolution_filter(const Operation& op) {
-  return convolution_pass(op, op.operand(2), op.result(0), dim(op.result(0), -1));
+  return tf_convolution_pass(op, op.operand(2), op.result(0), dim(op.result(0), -1));
 }
 
-// Each output channel has a filter of its own, of k * k weights.
+// Each channel of the output has a filter of its own, of k * k weights.
 Work tf_depthwise(const Operation& op) {
-  return convolution_pass(op, op.result(0), op.operand(1),
-                          dim(op.operand(1), -1) * dim(op.operand(1), -2));
+  return tf_depthwise_pass(op, op.result(0), op.operand(1));
 }
 Work tf_depthwise_input(const Operation& op) {
-  return convolution_pass(op, op.operand(2), op.operand(1),
-                          dim(op.operand(1), -1) * dim(op.operand(1), -2));
+  return tf_depthwise_pass(op, op.operand(2), op.operand(1));
 }
 Work tf_depthwise_filter(const Operation& op) {
-  return convolution_pass(op, op.operand(2), op.result(0),
-                          dim(op.result(0), -1) * dim(op.result(0), -2));
+  return tf_depthwise_pass(op, op.operand(2), op.result(0));
 }
 
 // Two products, q k' and p v. The probabilities never leave the chip.

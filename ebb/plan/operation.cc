@@ -84,6 +84,13 @@ bool Operation::flag(std::string_view key, bool otherwise) const {
   return value == nullptr ? otherwise : *value;
 }
 
+std::string_view Operation::text(std::string_view key) const {
+  const Attribute* attribute = graph_.find_attribute(node_, key);
+  if (attribute == nullptr || attribute->is_list) return {};
+  const auto* value = std::get_if<Text>(graph_.items(*attribute).data());
+  return value == nullptr ? std::string_view() : graph_.text(value->id);
+}
+
 bool Operation::flag_in(std::string_view key, std::size_t index) const {
   const Attribute* attribute = graph_.find_attribute(node_, key);
   if (attribute == nullptr || !attribute->is_list) return true;

@@ -38,6 +38,7 @@ class Operation {
 
   // Attributes; the default when there is none of that kind.
   [[nodiscard]] bool flag(std::string_view key, bool otherwise) const;
+  [[nodiscard]] std::string_view text(std::string_view key) const;  // empty when there is none
   // Whether the list of flags has a true at this place; true when there is no such list.
   [[nodiscard]] bool flag_in(std::string_view key, std::size_t index) const;
 

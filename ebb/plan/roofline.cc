@@ -115,10 +115,11 @@ Duration time_of(const Work& work, const Device& device) {
   if (work.kind == WorkKind::kNothing) return Duration{0};
   const double computing = work.flops / (rate_of(work.kind, work.dtype, device.flops) *
                                          efficiency_of(work.kind, device.efficiency));
-  const double moving =
-      work.bytes / (device.memory_bandwidth.bytes_per_second * device.efficiency.memory);
-  const double all =
-      static_cast<double>(device.launch.count()) + std::ceil(std::max(computing, moving) * 1e9);
+  const double bandwidth = device.memory_bandwidth.bytes_per_second * device.efficiency.memory;
+  const bool repacks = device.convolution_layout == ConvolutionLayout::kChannelsLast;
+  const double seconds =
+      std::max(computing, work.bytes / bandwidth) + (repacks ? work.repacked_bytes / bandwidth : 0);
+  const double all = static_cast<double>(device.launch.count()) + std::ceil(seconds * 1e9);
   // Written so that what is no number is the longest.
   return Duration{static_cast<std::int64_t>(all < kLongest ? std::max(all, 0.0) : kLongest)};
 }

@@ -2,6 +2,7 @@
 //
 //   time = launch + max(flops / (rate * efficiency), bytes / (memory bandwidth * efficiency))
 //
+// and on top of it, where convolutions want channels last, what repacking the others moves.
 // The operators of training steps have formulas (formulas.h), by the names of ATen
 // (roofline_aten.cc) and of TensorFlow (roofline_tensorflow.cc). An operator without one is taken
 // to read its operands and write its results once, and `is_known` says so.
@@ -9,8 +10,8 @@
 //   const Work work = work_of(graph, node);      // unknown sizes count as 0: see find_unknown_size
 //   const Duration time = time_of(work, device);
 //
-// O(operands + results). Not modelled: what caches keep from one operation to the next, layouts
-// that kernels are slow on, small shapes that leave a part of the device idle, workspaces.
+// O(operands + results). Not modelled: what caches keep from one operation to the next, other
+// layouts that kernels are slow on, small shapes that leave a part of the device idle, workspaces.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +27,8 @@ enum class WorkKind : std::uint8_t { kNothing, kMemory, kMatmul, kConvolution, k
 
 struct Work {
   double flops = 0;
-  double bytes = 0;  // from and to the device's memory
+  double bytes = 0;           // from and to the device's memory
+  double repacked_bytes = 0;  // the same, of passes that bring images into a layout and back
   WorkKind kind = WorkKind::kNothing;
   DType dtype = DType::kF32;  // of the numbers that are multiplied
   bool is_known = true;       // the operator has a formula

@@ -135,6 +135,15 @@ TEST(Device, ReadsBackWhatItWrites) {
   }
 }
 
+TEST(Device, TheExampleInTheGuideIsRead) {
+  const std::string guide = read_file(std::string(EBB_SOURCE_DIR) + "/docs/planning.md").value();
+  const std::size_t begin =
+      guide.find("```json\n{\n  \"name\"") + std::string_view("```json\n").size();
+  const auto device = parse_device(guide.substr(begin, guide.find("```", begin) - begin));
+  ASSERT_TRUE(device) << device.error().message;
+  EXPECT_EQ(device->name, "my-gpu");
+}
+
 TEST(Device, MistypedKeysHaveTheNearest) {
   EXPECT_EQ(error_of(device_with(R"(, "lunch": "5us")")),
             "a device has no key 'lunch'; did you mean 'launch'?");

@@ -113,7 +113,8 @@ Work convolution_backward(const Operation& op) {
   const double images =
       op.operand_bytes(0) + op.operand_bytes(1);  // that each pass reads or writes
   Work work = product(WorkKind::kConvolution, 0, 0, filter);
-  for (const std::size_t of : {0, 1}) {  // dx, of dy and w; dw, of dy and x
+  for (const std::size_t of :
+       {std::size_t{0}, std::size_t{1}}) {  // dx, of dy and w; dw, of dy and x
     if (!op.flag_in("output_mask", of)) continue;
     work.flops += pass;
     work.bytes += images + op.operand_bytes(2);

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "ebb/base/file.h"
 #include "ebb/graph/parse.h"
 
 namespace ebb {
@@ -65,6 +66,13 @@ TEST(Profile, IsTheSameBytesWhateverTheOrder) {
   std::shuffle(operations.begin(), operations.end(), random);
   EXPECT_EQ(to_json(Profile::make("d", operations).value()), text);
   EXPECT_EQ(to_json(parse_profile(text).value()), text);
+}
+
+TEST(Profile, TheExampleInTheGuideIsRead) {
+  const std::string guide = read_file(std::string(EBB_SOURCE_DIR) + "/docs/planning.md").value();
+  const std::size_t begin = guide.find("{\n \"version\"");
+  const std::string example = guide.substr(begin, guide.find("```", begin) - begin);
+  EXPECT_EQ(to_json(parse_profile(example).value()), example);
 }
 
 TEST(Profile, SaysWhatIsWrong) {

@@ -50,10 +50,10 @@ Result<Cost> cost_of(const Graph& graph, NodeId node, const Device& device,
               work.is_known ? CostSource::kModel : CostSource::kUnknownOperation};
 }
 
-// The operation that this one computes again, or itself.
+// The operation that this one computes again, which is no clone itself; or this one.
 NodeId original_of(const Graph& graph, NodeId node) {
-  while (graph.clone_of(node).valid()) node = graph.clone_of(node);
-  return node;
+  const NodeId original = graph.clone_of(node);
+  return original.valid() ? original : node;
 }
 
 }  // namespace

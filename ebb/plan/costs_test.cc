@@ -35,8 +35,8 @@ struct Seen {
   std::int64_t nanoseconds;
   CostSource source;
   friend bool operator==(const Seen&, const Seen&) = default;
-  friend void PrintTo(const Seen& seen, std::ostream* out) {
-    *out << seen.nanoseconds << " ns from " << static_cast<int>(seen.source);
+  friend std::ostream& operator<<(std::ostream& out, const Seen& seen) {
+    return out << seen.nanoseconds << " ns from " << static_cast<int>(seen.source);
   }
 };
 
@@ -112,14 +112,34 @@ TEST(Costs, DeclarationsViewsAndTheHostTakeNothing) {
 TEST(Costs, CopiesOverTheLinkHaveEnginesOfTheirOwn) {
   const Graph graph = graph_of(
       "  %a: f32[8] = aten::relu(%x)\n"
-      "  %a.host: f32[8] @host = ebb::swap_out(%a)\n"
+      "  %a.code: bf16[8] = ebb::encode(%a) {codec = \"bf16\"}\n"
+      "  %a.code.host: bf16[8] @host = ebb::swap_out(%a.code)\n"
       "  %b: f32[8] = aten::sin(%a)\n"
-      "  %a.back: f32[8] = ebb::swap_in(%a.host) after b\n"
+      "  %b.host: f32[8] @host = ebb::swap_out(%b)\n"
+      "  %b.host.code: bf16[8] @host = ebb::encode(%b.host) {codec = \"bf16\"}\n"
+      "  %a.code.back: bf16[8] = ebb::swap_in(%a.code.host) after b\n"
+      "  %a.back: f32[8] = ebb::decode(%a.code.back) {codec = \"bf16\"}\n"
       "  %w.kept: f32[8] = ebb::snapshot(%w)\n");
   const StepCosts costs = estimate_costs(graph, device()).value();
-  EXPECT_EQ(cost(graph, costs, "a.host"), (Seen{0, CostSource::kNothing}));
-  EXPECT_EQ(cost(graph, costs, "a.back"), (Seen{0, CostSource::kNothing}));
-  EXPECT_EQ(cost(graph, costs, "w.kept"), (Seen{74, CostSource::kModel}));
+  for (const char* name : {"a.code.host", "a.code.back", "b.host", "b.host.code"}) {
+    EXPECT_EQ(cost(graph, costs, name), (Seen{0, CostSource::kNothing})) << name;
+  }
+  // 32 bytes of f32 and 16 of bf16; a snapshot reads and writes 32.
+  EXPECT_EQ(cost(graph, costs, "a.code"), (Seen{10 + 48, CostSource::kModel}));
+  EXPECT_EQ(cost(graph, costs, "a.back"), (Seen{10 + 48, CostSource::kModel}));
+  EXPECT_EQ(cost(graph, costs, "w.kept"), (Seen{10 + 64, CostSource::kModel}));
+}
+
+TEST(Costs, AClonesCostIsItsOriginals) {
+  const Graph graph = graph_of(
+      "  %a: f32[8] = aten::relu(%x) takes 3us workspace 5B\n"
+      "  %b: f32[8] = aten::sin(%a)\n"
+      "  %a.again: f32[8] = aten::relu(%x) clone of a after b takes 9us\n"
+      "  %b.again: f32[8] = aten::sin(%a.again) clone of b after b\n");
+  const StepCosts costs = estimate_costs(graph, device()).value();
+  EXPECT_EQ(cost(graph, costs, "a.again"), (Seen{3000, CostSource::kText}));
+  EXPECT_EQ(costs.workspace[graph.find_node("a.again").index()], Bytes{5});
+  EXPECT_EQ(cost(graph, costs, "b.again"), cost(graph, costs, "b"));
 }
 
 TEST(Costs, AnOperationThatNobodyKnowsReadsAndWritesOnceAndIsCounted) {

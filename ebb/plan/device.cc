@@ -69,8 +69,11 @@ class ObjectReader {
   void text(std::string_view key, std::string& out) {
     const Json* value = find(key);
     if (value == nullptr) return;
-    if (!value->is_string()) return refuse(key, "is not a text");
-    out = value->get<std::string>();
+    if (value->is_string()) {
+      out = value->get<std::string>();
+    } else {
+      refuse(key, "is not a text");
+    }
   }
   void bandwidth(std::string_view key, Bandwidth& out) {
     measured(key, parse_bandwidth, "a text like \"55.1GB/s\"", out);
@@ -104,7 +107,10 @@ class ObjectReader {
   void share(std::string_view key, double& out) {
     const Json* value = find(key);
     if (value == nullptr) return;
-    if (!value->is_number()) return refuse(key, "is not a number like 0.8");
+    if (!value->is_number()) {
+      refuse(key, "is not a number like 0.8");
+      return;
+    }
     out = value->get<double>();
     if (!(out >= kLeastEfficiency && out <= 1)) refuse(key, "is not from 0.01 to 1");
   }
@@ -141,9 +147,15 @@ class ObjectReader {
   void lines(std::string_view key, std::string& out) {
     const Json* value = find(key);
     if (value == nullptr) return;
-    if (!value->is_array()) return text(key, out);
+    if (!value->is_array()) {
+      text(key, out);
+      return;
+    }
     for (const Json& line : *value) {
-      if (!line.is_string()) return refuse(key, "has a line that is not a text");
+      if (!line.is_string()) {
+        refuse(key, "has a line that is not a text");
+        return;
+      }
       if (!out.empty()) out += '\n';
       out += line.get<std::string>();
     }
@@ -167,10 +179,13 @@ class ObjectReader {
                 T& out) {
     const Json* value = find(key);
     if (value == nullptr) return;
-    if (!value->is_string()) return refuse(key, fmt::format("is not {}", like));
-    const auto parsed = parse(value->template get_ref<const std::string&>());
-    if (!parsed) return refuse(key, fmt::format("is not {}", like));
-    out = *parsed;
+    const auto* text = value->template get_ptr<const std::string*>();
+    const auto parsed = parse(text == nullptr ? std::string_view() : std::string_view(*text));
+    if (parsed) {
+      out = *parsed;
+    } else {
+      refuse(key, fmt::format("is not {}", like));
+    }
   }
 
   const Json& object_;
@@ -316,8 +331,7 @@ Result<Device> find_device(const std::string& name_or_path) {
     for (const DeviceFile& file : kDeviceFiles) nearest.offer(file.name);
     return fail(
         ErrorKind::kBadInput,
-        fmt::format("there is no device '{}'{}; there are {}, and files whose name ends in "
-                    ".json",
+        fmt::format("there is no device '{}'{} (known: {}, and files whose name ends in .json)",
                     printable(name_or_path), nearest.hint(), fmt::join(device_names(), ", ")));
   }
   const auto text = read_file(name_or_path);

@@ -219,9 +219,10 @@ TEST(Device, WhatIsNoJsonHasItsPlace) {
 }
 
 TEST(Device, NobodyFindsWhatIsNotThere) {
-  EXPECT_EQ(find_device("h20").error().message,
-            "there is no device 'h20'; did you mean 'h200'?; there are cpu, h200, p100-nvlink, and "
-            "files whose name ends in .json");
+  EXPECT_EQ(
+      find_device("h20").error().message,
+      "there is no device 'h20'; did you mean 'h200'? (known: cpu, h200, p100-nvlink, and files "
+      "whose name ends in .json)");
   EXPECT_FALSE(find_device("/nowhere/h200.json"));
   const std::string path = testing::TempDir() + "ebb_device_test.json";
   ASSERT_TRUE(write_file(path, "{\"name\": 3}"));

@@ -57,6 +57,7 @@ TEST(Profile, IsWrittenAsItIsRead) {
 TEST(Profile, IsTheSameBytesWhateverTheOrder) {
   std::mt19937_64 random(7);
   std::vector<ProfiledOperation> operations;
+  operations.reserve(200);
   for (int i = 0; i < 200; ++i) {
     operations.push_back({"op" + std::to_string(i),
                           Duration{static_cast<std::int64_t>(random() % 86'400'000'000'000)},

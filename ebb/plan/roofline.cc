@@ -5,6 +5,7 @@
 
 #include "ebb/base/check.h"
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/import/graphdef_notes.h"
 #include "ebb/plan/formulas.h"
 
 namespace ebb {
@@ -50,7 +51,7 @@ Formula find_formula(std::string_view op) {
   if (op.starts_with("aten::")) return find_aten_formula(op);
   if (op.starts_with("tf::")) return find_tensorflow_formula(op);
   // On the link, not on the device; the others are a pass over memory.
-  if (op == kSwapOut || op == kSwapIn) return formulas::nothing;
+  if (op == kSwapOut || op == kSwapIn || op == kFileOp) return formulas::nothing;
   if (is_copy(op)) return formulas::elementwise;
   return nullptr;
 }

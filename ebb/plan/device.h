@@ -36,7 +36,7 @@ struct Link {
   friend bool operator==(const Link&, const Link&) = default;
 };
 
-// At least a nanosecond for a byte, and at most 2^53 ns whatever the numbers are.
+// In whole nanoseconds, rounded up; apart from `shortest` at most 2^53, whatever the numbers are.
 Duration copy_time(const Link& link, Bytes bytes, CopyDirection direction,
                    bool is_other_way_busy = false);
 

@@ -47,6 +47,7 @@ Work elementwise(const Operation& op);
 Work reduction(const Operation& op);
 // The results are written; operands only give shapes.
 Work fill(const Operation& op);
+Work copy_into(const Operation& op);  // target, source: the target is not read
 
 // Products (formulas_products.cc). A multiplication and an addition are two operations.
 Work mm(const Operation& op);     // a, b: matrices, either of them turned
@@ -64,6 +65,11 @@ Work tf_depthwise_input(const Operation& op);
 Work tf_depthwise_filter(const Operation& op);
 Work attention(const Operation& op);           // q, k, v as [batch, heads, length, width]
 Work attention_backward(const Operation& op);  // dout, q, k, v, ...
+
+Work rnn_layer(const Operation& op);  // x, w, w, ...: one layer of oneDNN's
+Work rnn_layer_backward(const Operation& op);
+Work rnn(const Operation& op);  // x, [w, w, b, b, ...], ...: all layers of cuDNN's
+Work rnn_backward(const Operation& op);
 
 // What memory limits (formulas_memory.cc).
 Work batch_norm(const Operation& op);           // x, ...: x is read twice where it is training

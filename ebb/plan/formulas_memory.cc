@@ -34,6 +34,10 @@ Work fill(const Operation& op) {
   return memory_bound(op.all_result_elements(), op.all_result_bytes(), op.result(0));
 }
 
+Work copy_into(const Operation& op) {
+  return memory_bound(0, op.operand_bytes(1) + op.all_result_bytes(), op.result(0));
+}
+
 Work batch_norm(const Operation& op) {
   const bool is_training = op.flag("training", op.flag("is_training", true));
   return memory_bound(

@@ -70,6 +70,18 @@ double pairs(const Operation& op, const TensorType* q, const TensorType* k) {
   return op.flag("is_causal", false) ? all / 2 : all;
 }
 
+// The weights are the matrices among these operands; sequences and states have three dimensions.
+Work recurrence(const Operation& op, std::size_t begin, std::size_t end, double passes) {
+  const TensorType* x = op.operand(0);
+  double weights = 0;
+  for (std::size_t i = begin; i < end; ++i) {
+    const TensorType* each = op.operand(i);
+    if (each != nullptr && each->dims.size() == 2) weights += element_count(each);
+  }
+  const double steps = dim(x, -1) == 0 ? 0 : element_count(x) / dim(x, -1);
+  return product(WorkKind::kMatmul, passes * 2 * steps * weights, all_bytes(op), x);
+}
+
 }  // namespace
 
 // N(a) N(b) / N(c) = (m k) (k n) / (m n) = k^2, whichever of them is turned.
@@ -163,5 +175,11 @@ Work attention_backward(const Operation& op) {
                  2 * pairs(op, q, op.operand(2)) * (3 * dim(q, -1) + 2 * dim(v, -1)), all_bytes(op),
                  q);
 }
+
+// Every step of every sequence meets all weights; backward twice, for dx and dw.
+Work rnn_layer(const Operation& op) { return recurrence(op, 1, 3, 1); }
+Work rnn_layer_backward(const Operation& op) { return recurrence(op, 1, 3, 2); }
+Work rnn(const Operation& op) { return recurrence(op, 1, op.operand_count(), 1); }
+Work rnn_backward(const Operation& op) { return recurrence(op, 1, op.operand_count(), 2); }
 
 }  // namespace ebb::formulas

@@ -57,6 +57,7 @@ TEST(Elementwise, ReadsEachOperandAndWritesEachResultOnce) {
          kMemory, 128 + 4, 2 * 512 + 2 * 16);
   expect(work(in, "%r: f32[16,16] = aten::cat([%x, %w]) {dim = 0}"), kMemory, 256, 2 * 512 + 1024);
   expect(work(in, "%r: f32[8,16] = tf::ReluGrad(%x, %w)"), kMemory, 128, 3 * 512);
+  expect(work(in, "%w.1: f32[8,16] ~ %w = aten::copy_(%w!, %b)"), kMemory, 0, 256 + 512);
   EXPECT_EQ(work("  input %d: f64[4]\n", "%r: f64[4] = aten::sin(%d)").dtype, DType::kF64);
 }
 
@@ -267,6 +268,28 @@ TEST(Attention, IsTwoProductsForwardAndFiveBackward) {
                         std::string(op) + "(%q, %q, %k, %v, %q, %l)"),
            kAttention, 327680, 2 * (4 * 1024 + 4 * 2048) + 512);
   }
+}
+
+TEST(Recurrence, MeetsAllWeightsAtEveryStep) {
+  const std::string in = R"(
+  input %x: f32[5,2,8]
+  param %wi: f32[16,8]
+  param %wh: f32[16,4]
+  param %b: f32[16]
+  input %h: f32[2,4]
+  input %hs: f32[1,2,4]
+)";
+  // 10 steps of sequences, 128 + 64 weights: 2 * 10 * 192. x 320, weights 512 + 256, biases 64
+  // each, states and results 32 or 160 bytes each.
+  expect(work(in, "%y: f32[5,2,4] = aten::mkldnn_rnn_layer(%x, %wi, %wh, %b, %b, %h, %h)"), kMatmul,
+         3840, 320 + 768 + 2 * 64 + 2 * 32 + 160);
+  expect(work(in, "%y: f32[5,2,4] = aten::_cudnn_rnn(%x, [%wi, %wh, %b, %b], none, %hs, %hs)"),
+         kMatmul, 3840, 320 + 768 + 2 * 64 + 2 * 32 + 160);
+  EXPECT_EQ(
+      work(in, "%dx: f32[5,2,8] = aten::_cudnn_rnn_backward(%x, [%wi, %wh, %b, %b], none)").flops,
+      2 * 3840);
+  EXPECT_EQ(work(in, "%dx: f32[5,2,8] = aten::mkldnn_rnn_layer_backward(%x, %wi, %wh, %b)").flops,
+            2 * 3840);
 }
 
 TEST(Normalisation, ReadsTwiceWhatItsStatisticsNeed) {

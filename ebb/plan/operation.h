@@ -23,6 +23,7 @@ class Operation {
   Operation(const Graph& graph, NodeId node) : graph_(graph), node_(node) {}
 
   // Lists are flattened. nullptr: there is none.
+  [[nodiscard]] std::size_t operand_count() const { return graph_.operands(node_).size(); }
   [[nodiscard]] const TensorType* operand(std::size_t index) const;
   [[nodiscard]] const TensorType* result(std::size_t index) const;
   [[nodiscard]] const TensorType* largest_operand() const;  // by the bytes to read it

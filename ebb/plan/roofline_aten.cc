@@ -24,7 +24,7 @@ constexpr FormulaFamily kFamilies[] = {
      "as_strided_scatter asin asinh atan atan2 atanh avg_pool1d avg_pool2d avg_pool3d "
      "binary_cross_entropy_backward bitwise_and bitwise_left_shift bitwise_not bitwise_or "
      "bitwise_right_shift bitwise_xor bucketize cat ceil celu channel_shuffle clamp "
-     "clamp_max clamp_min clone col2im complex conj_physical constant_pad_nd copy copysign "
+     "clamp_max clamp_min clone col2im complex conj_physical constant_pad_nd copysign "
      "cos cosh cumprod cumsum deg2rad diagonal_backward diagonal_scatter digamma div elu "
      "elu_backward eq erf erfc erfinv exp exp2 expand_like expm1 flip floor floor_divide "
      "fmax fmin fmod frac fractional_max_pool2d fractional_max_pool3d ge gelu gelu_backward "
@@ -87,6 +87,11 @@ constexpr FormulaFamily kFamilies[] = {
      "batch_norm_backward cudnn_batch_norm_backward miopen_batch_norm_backward "
      "native_batch_norm_backward native_group_norm_backward"},
     {formulas::bmm, "bmm dot linear matmul mv vdot"},
+    {formulas::copy_into, "copy"},
+    {formulas::rnn, "_cudnn_rnn"},
+    {formulas::rnn_backward, "_cudnn_rnn_backward"},
+    {formulas::rnn_layer, "mkldnn_rnn_layer"},
+    {formulas::rnn_layer_backward, "mkldnn_rnn_layer_backward"},
     {formulas::convolution,
      "_conv_depthwise2d _convolution conv1d conv2d conv3d convolution "
      "convolution_overrideable cudnn_convolution mkldnn_convolution"},

@@ -63,7 +63,8 @@ TEST(Configuration, NoTwoParametersSetTheSame) {
     if (name == "starting_scope") other = "scope";
     if (name == "ctrld_strategy") other = "direct_order";
     if (name == "swap_nodes") other = "copy_kernels";
-    if (name == "accelerator" || name == "host") other = "/device:TPU:0";
+    if (name == "accelerator") other = "/device:TPU:0";
+    if (name == "host") other = "/device:CPU:1";
     const auto changed = parse_configuration(nlohmann::ordered_json{{name, other}}.dump());
     ASSERT_TRUE(changed) << name;
     auto expected = defaults;
@@ -127,7 +128,7 @@ TEST(Environment, ValuesAreReadByKind) {
   const auto read =
       of_environment({"EBB_N_TENSORS=12", "EBB_EXCL_TYPES=Relu, MatMul,", "EBB_FUSE_SWAPINS=yes",
                       "EBB_MIN_BYTES=4MiB", "EBB_CTRLD_STRATEGY=direct_order",
-                      "EBB_ACCELERATOR=/device:CPU:0", "EBB_SWAP_NODES=copy_kernels"});
+                      "EBB_ACCELERATOR=/device:CPU:1", "EBB_SWAP_NODES=copy_kernels"});
   ASSERT_TRUE(read) << read.error().message;
   ASSERT_TRUE(read->has_value());
   const Configuration found = read->value_or(Configuration());
@@ -136,8 +137,16 @@ TEST(Environment, ValuesAreReadByKind) {
   EXPECT_TRUE(found.lms.fuse_swapins);
   EXPECT_EQ(found.lms.min_bytes, Bytes{4 << 20});
   EXPECT_EQ(found.lms.ctrld_strategy, "direct_order");
-  EXPECT_EQ(found.devices.accelerator, "/device:CPU:0");
+  EXPECT_EQ(found.devices.accelerator, "/device:CPU:1");
   EXPECT_EQ(found.swap_nodes, SwapNodes::kCopyKernels);
+}
+
+TEST(Configuration, TheHostIsAnotherDeviceThanTheAcceleratorAndHasHostMemory) {
+  EXPECT_THAT(error_of(R"({"accelerator": "/device:CPU:0"})"), HasSubstr("are the same device"));
+  EXPECT_TRUE(parse_configuration(R"({"accelerator": "/device:CPU:*"})"));
+  EXPECT_THAT(error_of(R"({"host": "/device:GPU:0"})"), HasSubstr("no device with host memory"));
+  EXPECT_THAT(error_of(R"({"host": "/device:CPU:*"})"), HasSubstr("no device with host memory"));
+  EXPECT_THAT(error_of(R"({"host": "/device:CPU:01"})"), HasSubstr("no device with host memory"));
 }
 
 TEST(Environment, AnUnknownNameIsRefusedWithTheNearest) {

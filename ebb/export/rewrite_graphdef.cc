@@ -7,6 +7,7 @@
 #include "ebb/rewrite/lms_rewrite.h"
 
 namespace ebb {
+
 bool was_rewritten(const Graph& graph) {
   for (const NodeId node : graph.order()) {
     if (is_copy(graph.op(node)) || graph.clone_of(node).valid()) return true;

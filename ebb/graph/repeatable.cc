@@ -22,13 +22,17 @@ bool is_any_of(std::string_view op, std::span<const std::string_view> ops) {
 
 }  // namespace
 
+bool hands_on_bytes(std::string_view op) {
+  constexpr std::array<std::string_view, 8> kOps = {
+      "tf::Bitcast",         "tf::ExpandDims", "tf::Identity", "tf::IdentityN",
+      "tf::PreventGradient", "tf::Reshape",    "tf::Squeeze",  "tf::StopGradient"};
+  return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
+}
+
 bool hands_out_variable(const Graph& graph, NodeId node) {
-  constexpr std::array<std::string_view, 8> kOps = {"Bitcast",   "ExpandDims",      "Identity",
-                                                    "IdentityN", "PreventGradient", "Reshape",
-                                                    "Squeeze",   "StopGradient"};
   const auto operands = graph.operands(node);
   const auto results = graph.results(node);
-  return is_any_of(graph.op(node), kOps) && !operands.empty() && operands[0].tensor.valid() &&
+  return hands_on_bytes(graph.op(node)) && !operands.empty() && operands[0].tensor.valid() &&
          is_handle(graph.type(operands[0].tensor).dtype) && !results.empty() &&
          !is_handle(graph.type(results[0]).dtype);
 }

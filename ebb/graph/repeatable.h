@@ -2,9 +2,15 @@
 // operation is never computed again: rules refuse it, and verifier and proof do not accept it.
 #pragma once
 
+#include <string_view>
+
 #include "ebb/graph/graph.h"
 
 namespace ebb {
+
+// Whether an operator of TensorFlow's hands on the bytes of its operands: result k has those of
+// operand k. Not those that steer control flow, which do so as well.
+bool hands_on_bytes(std::string_view op);
 
 // Whether what it makes are the bytes of a variable, not a copy: `tf::Identity` of a reference. Who
 // updates the variable changes them. (What `ReadVariableOp` gives is kept as it is by TensorFlow.)

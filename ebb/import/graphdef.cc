@@ -11,6 +11,7 @@
 #include "ebb/base/utf8.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/edit.h"
+#include "ebb/graph/repeatable.h"
 #include "ebb/graph/verify.h"
 #include "ebb/graph/verify_checks.h"
 #include "ebb/import/graphdef_attributes.h"
@@ -353,7 +354,7 @@ class Importer {
       edit_.set_label(node, edit_.intern(def.name));
       return;
     }
-    const bool hands_on = !is_swap && hands_on_bytes(def.op);
+    const bool hands_on = !is_swap && hands_on_bytes(graph_.op(node));
     for (std::uint32_t i = 0; i < types.size(); ++i) {
       const SymbolId name = edit_.intern(input_text(def.name, i));
       const TypeId type = edit_.intern(types[i]);

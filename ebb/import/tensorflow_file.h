@@ -1,8 +1,9 @@
 // A file of TensorFlow's, and where in it the graph is.
 //
 //   Result<TensorFlowFile> file = read_tensorflow_file(bytes);
-//   Result<std::string> changed = with_graphdef(*file, rewritten);   //
-//   ebb/export/tensorflow_file.h
+//   Result<std::string> changed = with_graphdef(*file, rewritten);
+//
+// (The second function is in ebb/export/tensorflow_file.h.)
 //
 // Read are GraphDef (.pb, as tf.io.write_graph writes it), MetaGraphDef (.meta) and SavedModel
 // (saved_model.pb), binary or text. Which one it is shows in the bytes, not in the file's name.

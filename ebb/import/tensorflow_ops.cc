@@ -250,13 +250,6 @@ bool is_random(const TensorFlowOp& op) {
           std::find(kOthers.begin(), kOthers.end(), op.name) != kOthers.end());
 }
 
-bool hands_on_bytes(std::string_view op) {
-  constexpr std::array<std::string_view, 8> kOps = {"Bitcast",   "ExpandDims",      "Identity",
-                                                    "IdentityN", "PreventGradient", "Reshape",
-                                                    "Squeeze",   "StopGradient"};
-  return std::find(kOps.begin(), kOps.end(), op) != kOps.end();
-}
-
 bool may_be_fed(std::string_view op) { return op == "PlaceholderWithDefault"; }
 
 bool writes_into_operand(std::string_view op) {

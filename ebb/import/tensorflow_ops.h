@@ -51,9 +51,6 @@ std::optional<TensorFlowOp> read_op_def(std::string_view bytes);
 // Whether the operator gives what comes from a generator: something else each time.
 bool is_random(const TensorFlowOp& op);
 
-// Whether it hands on the bytes of its operands: result k has those of operand k. Not those that
-// steer control flow, which do so as well.
-bool hands_on_bytes(std::string_view op);
 // Whether who runs the graph may put another tensor in the place of what it makes. (He may do so to
 // any tensor; these are made for it.)
 bool may_be_fed(std::string_view op);

@@ -90,7 +90,7 @@ enum class LmsRefusal : std::uint8_t {
   kByRule,          // the driver chose it and the swap rule said no
   kNotRecomputed,   // it was to be computed again, and is not; it may have been swapped instead
 };
-// "no operation stands between its swap-out and the reader".
+// "a variable holds it".
 std::string_view describe(LmsRefusal refusal);
 
 struct LmsRefused {

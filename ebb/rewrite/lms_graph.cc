@@ -36,7 +36,6 @@ bool updates_variable(const Graph& graph, NodeId node) {
          updates_handle(graph, node);
 }
 
-// By node, whether it is under the scopes.
 // A variable is none, though it was updated by one: the next step's forward phase reads it. Nor is
 // a constant or a shape, which optimizers share between the phases whatever its name says.
 bool may_be_gradient(const Graph& graph, TensorId tensor) {

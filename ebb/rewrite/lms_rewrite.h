@@ -2,7 +2,7 @@
 // applies that by the rules, and proves that the result is the same computation.
 //
 //   Result<LmsRewritten> done = rewrite_by_lms(graph, {.lb = 3});
-//   std::cout << print(done->graph) << to_text(graph, *done);
+//   std::cout << print(done->graph) << lms_summary(graph, *done);
 //
 // What the rule refuses though the driver chose it is left alone and reported like the rest. A
 // rewrite that cannot be proved is our own bug, an InternalError: nobody gets such a graph.

@@ -44,6 +44,20 @@ def test_pb_and_pbtxt_become_each_other(ebb, tmp_path):
     assert (tmp_path / "again.pb").read_bytes() == BINARY
 
 
+def test_attributes_in_another_order_are_the_same_computation(ebb, tmp_path):
+    attributes = ['  attr { key: "Tshape" value { type: DT_INT32 } }\n', '  attr { key: "T" value { type: DT_FLOAT } }\n']
+    for name, order in (("a.pbtxt", attributes), ("b.pbtxt", attributes[::-1])):
+        inputs = 'node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }\n'
+        inputs += 'node { name: "s" op: "Placeholder" attr { key: "dtype" value { type: DT_INT32 } } }\n'
+        (tmp_path / name).write_text(
+            inputs + 'node { name: "r" op: "Reshape" input: "x" input: "s"\n' + "".join(order) + "}\n"
+        )
+    assert ebb("verify", "a.pbtxt", "b.pbtxt").returncode == 0
+    changed = (tmp_path / "b.pbtxt").read_text().replace('"Tshape" value { type: DT_INT32', '"Tshape" value { type: DT_INT64')
+    (tmp_path / "b.pbtxt").write_text(changed)
+    assert ebb("verify", "a.pbtxt", "b.pbtxt").returncode == 5
+
+
 def test_the_content_says_what_a_file_is(ebb, tmp_path):
     (tmp_path / "misnamed.pb").write_text(GRAPH)
     done = ebb("convert", "misnamed.pb", "out.pb", "--json")

@@ -10,6 +10,7 @@
 #include "ebb/graph/print.h"
 #include "ebb/rewrite/plan_file.h"
 #include "ebb/rewrite/proof.h"
+#include "tests/fuzz/error_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -38,11 +39,6 @@ constexpr std::string_view kGraph = R"(graph step {
 }
 )";
 
-void expect_one_line_of_words(const ebb::Error& error) {
-  EBB_CHECK(!error.message.empty(), "an error without words");
-  EBB_CHECK(error.render("x").find('\n') == std::string::npos, "more than one line");
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -51,7 +47,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   auto plan = ebb::parse_plan(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!plan) {
-    expect_one_line_of_words(plan.error());
+    ebb::expect_one_line_of_words(plan.error());
     return 0;
   }
   const std::string canonical = ebb::to_text(*plan);
@@ -66,7 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   plan->fingerprint = kFingerprint;
   const auto rewritten = ebb::apply_plan(kStep, *plan, {.verify_each = true});
   if (!rewritten) {
-    expect_one_line_of_words(rewritten.error());
+    ebb::expect_one_line_of_words(rewritten.error());
     return 0;
   }
   const auto proof = ebb::prove_same(kStep, rewritten->graph, {.allow_lossy = true});

@@ -9,6 +9,7 @@
 #include "ebb/graph/parse.h"
 #include "ebb/plan/costs.h"
 #include "ebb/plan/profile.h"
+#include "tests/fuzz/error_check.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -22,11 +23,6 @@ constexpr std::string_view kGraph = R"(graph step {
 }
 )";
 
-void expect_one_line_of_words(const ebb::Error& error) {
-  EBB_CHECK(!error.message.empty(), "an error without words");
-  EBB_CHECK(error.render("x").find('\n') == std::string::npos, "more than one line");
-}
-
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -36,7 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto profile =
       ebb::parse_profile(std::string_view(reinterpret_cast<const char*>(data), size));
   if (!profile) {
-    expect_one_line_of_words(profile.error());
+    ebb::expect_one_line_of_words(profile.error());
     return 0;
   }
   const std::string canonical = ebb::to_json(*profile);
@@ -47,7 +43,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 
   const auto costs = ebb::estimate_costs(kStep, kDevice, &*profile);
   if (!costs) {
-    expect_one_line_of_words(costs.error());
+    ebb::expect_one_line_of_words(costs.error());
     return 0;
   }
   for (const ebb::Duration time : costs->compute) EBB_CHECK(time.count() >= 0, "less than nothing");

@@ -97,6 +97,18 @@ def test_weights_may_be_set_before_fit():
     assert (loss, weights) == (plain_loss, plain_weights)
 
 
+def test_where_keras_has_run_its_session_before_the_callback_says_what_to_do():
+    def validated(callback, before=None):
+        dataset = tf.data.Dataset.from_tensor_slices(arrays()).batch(16)
+        return fit([callback], before=before, validation_data=dataset, validation_steps=1)
+
+    with pytest.raises(ebb.Error, match=r"call callback.set_model\(model\) before fit"):
+        validated(LMSKerasCallback(**sessions.PLACES))
+    callback = LMSKerasCallback(**sessions.PLACES)
+    validated(callback, before=callback.set_model)
+    assert callback.lms.report["tensors_swapped"] > 0
+
+
 def test_fit_may_be_called_again():
     callback = LMSKerasCallback(**sessions.PLACES)
     with tf.Graph().as_default():

@@ -42,7 +42,8 @@ class LMS:
       excl_scopes, excl_types: what these operations make is not swapped.
       incl_scopes, incl_types: when given, nothing else is swapped than what these make.
       n_tensors: how many tensors to swap; -1: all.
-      lb, ub: how far before its use a tensor begins to come back, at least and at most.
+      lb, ub: how far from its use (``direct_order``) or from where it is made (``chain_rule``) the
+        operation is looked for that makes it come back.
       ctrld_strategy: who makes it come back: found by ``chain_rule`` or ``direct_order``.
       fuse_swapins: one copy for uses that are close to each other.
       swap_branches: also tensors that wait within the forward phase, over more than

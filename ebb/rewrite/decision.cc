@@ -51,6 +51,13 @@ struct Writer {
     append_name(out, graph.name(decision.after));
     return out;
   }
+  std::string operator()(const MoveDecision& decision) const {
+    std::string out = "move ";
+    append_name(out, graph.name(decision.node));
+    out += " below ";
+    append_name(out, graph.name(decision.below));
+    return out;
+  }
 };
 
 class Reader {
@@ -90,9 +97,16 @@ class Reader {
         return false;
       }
       decision = delay;
+    } else if (cursor_.take_word("move")) {
+      MoveDecision move;
+      if (!parse_node(move.node) || !expect_keyword("below") || !parse_node(move.below)) {
+        return false;
+      }
+      decision = move;
     } else {
       return cursor_.error(
-          "P04", fmt::format("expected 'swap', 'recompute' or 'delay', found {}", cursor_.here()));
+          "P04",
+          fmt::format("expected 'swap', 'recompute', 'delay' or 'move', found {}", cursor_.here()));
     }
     cursor_.skip_spaces();
     return cursor_.at_line_end() ||

@@ -5,6 +5,7 @@
 //   swap %h for gh after s as bf16 on host           encoded while it waits there
 //   recompute %a for gw after s                      computed again right before its first reader
 //   delay gw after gx                                a control edge
+//   move h.host below b                              its line goes down
 //
 // Ids are those of the graph as rewritten so far, and names in the text too: each decision is read
 // when the ones before it have been applied.
@@ -58,7 +59,14 @@ struct DelayDecision {
   friend bool operator==(const DelayDecision&, const DelayDecision&) = default;
 };
 
-using Decision = std::variant<SwapDecision, RecomputeDecision, DelayDecision>;
+struct MoveDecision {
+  NodeId node;   // a swap-out or a swap-in
+  NodeId below;  // right below whose line it is to stand
+
+  friend bool operator==(const MoveDecision&, const MoveDecision&) = default;
+};
+
+using Decision = std::variant<SwapDecision, RecomputeDecision, DelayDecision, MoveDecision>;
 
 std::string to_text(const Graph& graph, const Decision& decision);
 // One line. Errors have the column, and suggest the nearest name.

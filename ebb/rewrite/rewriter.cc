@@ -8,6 +8,7 @@
 #include "ebb/graph/verify.h"
 #include "ebb/rewrite/codec.h"
 #include "ebb/rewrite/delay.h"
+#include "ebb/rewrite/move.h"
 #include "ebb/rewrite/recompute.h"
 #include "ebb/rewrite/swap.h"
 
@@ -25,6 +26,7 @@ struct RuleOf {
   static Swap of(const SwapDecision&) { return {}; }
   static Recompute of(const RecomputeDecision&) { return {}; }
   static Delay of(const DelayDecision&) { return {}; }
+  static Move of(const MoveDecision&) { return {}; }
 };
 
 }  // namespace

@@ -21,6 +21,7 @@ class Deciding {
   // Mostly one that has a chance; the rules decide.
   Decision any() {
     if (one_in(8)) return DelayDecision{any_node(), any_node()};
+    if (one_in(4)) return MoveDecision{any_copy(), any_node()};
     TensorId tensor;
     std::vector<ReaderGroup> groups;
     for (int tries = 0; tries < 8 && groups.empty(); ++tries) {
@@ -53,6 +54,13 @@ class Deciding {
     return groups;
   }
   NodeId any_node() { return NodeId(static_cast<std::uint32_t>(below(graph().node_count()))); }
+
+  // If there is one.
+  NodeId any_copy() {
+    NodeId node = any_node();
+    for (int tries = 0; tries < 20 && !is_copy(graph().op(node)); ++tries) node = any_node();
+    return node;
+  }
 
   // Mostly one that somebody reads and that is not overwritten.
   TensorId any_tensor() {

@@ -1,0 +1,366 @@
+#include "ebb/plan/evaluate.h"
+
+#include <algorithm>
+
+#include "ebb/plan/link_clock.h"
+
+namespace ebb {
+namespace {
+
+// A value that a clone needed stays for its next use if that is so near.
+constexpr std::uint32_t kNear = 8;
+// Chains longer than this, and steps that grow by more than this, are no plans.
+constexpr int kLongestChain = 256;
+constexpr std::size_t kMostLines = 4;
+
+}  // namespace
+
+std::vector<Gap> find_gaps(const StepModel& model) {
+  std::vector<Gap> gaps;
+  for (std::uint32_t i = 0; i < model.values.size(); ++i) {
+    const StepModel::Value& value = model.values[i];
+    if (!value.can_swap && !value.can_recompute) continue;
+    std::uint32_t after = value.producer;
+    for (const std::uint32_t use : model.uses_of(i)) {
+      if (after != kNone && use > after + 1) gaps.push_back({i, after, use});
+      after = use;
+    }
+  }
+  return gaps;
+}
+
+Evaluator::Evaluator(const StepModel& model, const std::vector<Gap>& gaps, const Link& link,
+                     const EvaluateOptions& options)
+    : model_(model),
+      gaps_(gaps),
+      link_(link),
+      options_(options),
+      first_gap_(model.values.size() + 1, 0) {
+  std::uint32_t next = 0;
+  for (std::uint32_t value = 0; value < model.values.size(); ++value) {
+    first_gap_[value] = next;
+    while (next < gaps.size() && gaps[next].value == value) ++next;
+  }
+  first_gap_[model.values.size()] = next;
+}
+
+const Evaluation& Evaluator::evaluate(const Choices& choices) {
+  choices_ = &choices;
+  if (!make_lines()) {
+    out_.verdict = Verdict::kTooLong;
+  } else if (!add_memory()) {
+    out_.verdict = Verdict::kOverBudget;
+  } else {
+    place_swap_ins();
+    run();
+    out_.verdict = fits_host() ? Verdict::kFits : Verdict::kOverHostBudget;
+  }
+  return out_;
+}
+
+// --- 1. Lines.
+
+bool Evaluator::make_lines() {
+  out_.lines.clear();
+  out_.ins.clear();
+  out_.outs.clear();
+  out_.reads.clear();
+  dropped_.clear();
+  changes_.clear();
+  transients_.clear();
+  states_.assign(model_.values.size(), State{});
+  for (std::uint32_t i = 0; i < model_.values.size(); ++i) {
+    const StepModel::Value& value = model_.values[i];
+    if (value.producer == kNone) states_[i].is_present = true;
+  }
+  const std::size_t most = kMostLines * model_.operations.size() + 64;
+  for (std::uint32_t k = 0; k < model_.operations.size(); ++k) {
+    // What is absent from the start on is let go before anything runs.
+    for (const std::uint32_t value : model_.operands_of(k)) {
+      if (!bring(value, k, 0) || out_.lines.size() > most) return false;
+    }
+    const auto line = static_cast<std::uint32_t>(out_.lines.size());
+    for (const std::uint32_t value : model_.operands_of(k)) read(value);
+    out_.lines.push_back({k, false});
+    transients_.push_back(model_.operations[k].workspace);
+    for (const std::uint32_t value : model_.results_of(k)) {
+      State& state = states_[value];
+      state.is_present = true;
+      state.first_line = state.last_line = line;
+    }
+    for (const std::uint32_t value : model_.operands_of(k)) {
+      ++states_[value].next_use;
+      leave(value, k);
+    }
+    for (const std::uint32_t value : model_.results_of(k)) leave(value, k);
+  }
+  return true;
+}
+
+// The line that comes next reads the value, which is there.
+void Evaluator::read(std::uint32_t value) {
+  State& state = states_[value];
+  const auto line = static_cast<std::uint32_t>(out_.lines.size());
+  state.last_line = line;
+  if (state.copy != kNone) out_.reads.push_back({line, value, state.copy, state.is_clone});
+}
+
+// After an operation that used the value: does it stay?
+void Evaluator::leave(std::uint32_t value, std::uint32_t operation) {
+  State& state = states_[value];
+  const auto uses = model_.uses_of(value);
+  if (state.next_use == uses.size()) {
+    if (model_.values[value].stays) return;
+    state.absent_by = Means::kKeep;
+    end_stay(value);
+    return;
+  }
+  // Gaps of a value are few; those without an operation inside are not among them.
+  for (std::uint32_t gap = first_gap_[value]; gap < first_gap_[value + 1]; ++gap) {
+    if (gaps_[gap].after != operation) continue;
+    const Means means = (*choices_)[gap];
+    if (means == Means::kKeep) return;
+    state.absent_by = means;
+    end_stay(value);
+    return;
+  }
+}
+
+void Evaluator::end_stay(std::uint32_t value) {
+  State& state = states_[value];
+  state.is_present = false;
+  const Bytes size = model_.values[value].size;
+  const std::size_t needed = state.last_line + std::size_t{2};
+  if (changes_.size() < needed) changes_.resize(needed);
+  changes_[state.first_line] += size;
+  changes_[state.last_line + 1] -= size;
+  if (state.absent_by == Means::kSwap && !state.is_swapped_out) {
+    state.is_swapped_out = true;
+    state.copied_out = static_cast<std::uint32_t>(out_.outs.size());
+    out_.outs.push_back({value, 0});
+    dropped_.push_back({value, state.last_line});
+  }
+}
+
+bool Evaluator::bring(std::uint32_t value, std::uint32_t operation, int depth) {
+  State& state = states_[value];
+  if (state.is_present) return true;
+  const auto line = static_cast<std::uint32_t>(out_.lines.size());
+  if (state.absent_by == Means::kSwap) {
+    state.is_present = true;
+    state.is_clone = false;
+    state.copy = static_cast<std::uint32_t>(out_.ins.size());
+    out_.ins.push_back({value, line, line, state.last_line + 1});
+    state.first_line = state.last_line = line;
+    return true;
+  }
+  const bool is_dead = state.absent_by == Means::kKeep;
+  if (is_dead && !model_.values[value].can_recompute) {
+    // Then it was not let go: its last stay goes on.
+    const Bytes size = model_.values[value].size;
+    changes_[state.first_line] -= size;
+    changes_[state.last_line + 1] += size;
+    state.is_present = true;
+    return true;
+  }
+  return emit_clone(value, operation, depth);
+}
+
+bool Evaluator::emit_clone(std::uint32_t value, std::uint32_t operation, int depth) {
+  if (depth > kLongestChain || out_.lines.size() > kMostLines * model_.operations.size() + 64) {
+    return false;
+  }
+  const std::uint32_t producer = model_.values[value].producer;
+  for (const std::uint32_t operand : model_.operands_of(producer)) {
+    if (!bring(operand, operation, depth + 1)) return false;
+  }
+  const auto line = static_cast<std::uint32_t>(out_.lines.size());
+  for (const std::uint32_t operand : model_.operands_of(producer)) read(operand);
+  out_.lines.push_back({producer, true});
+  transients_.push_back(model_.operations[producer].workspace);
+  for (const std::uint32_t other : model_.results_of(producer)) {
+    if (other != value) transients_.back() += model_.values[other].size;
+  }
+  State& state = states_[value];
+  state.is_present = true;
+  state.is_clone = true;
+  state.copy = line;
+  state.first_line = state.last_line = line;
+  for (const std::uint32_t operand : model_.operands_of(producer)) {
+    State& used = states_[operand];
+    const auto uses = model_.uses_of(operand);
+    if (model_.values[operand].stays) continue;
+    const bool is_done = used.next_use == uses.size();
+    const bool is_near = !is_done && uses[used.next_use] <= operation + kNear;
+    const bool was_absent = used.absent_by != Means::kKeep || is_done;
+    if (is_done || (was_absent && used.copy != kNone && !is_near)) end_stay(operand);
+  }
+  return true;
+}
+
+// --- 2. Memory.
+
+bool Evaluator::add_memory() {
+  const std::size_t count = out_.lines.size();
+  changes_.resize(count + 1);
+  for (std::uint32_t i = 0; i < model_.values.size(); ++i) {
+    State& state = states_[i];
+    // What stays, and what nobody uses.
+    if (!state.is_present) continue;
+    changes_[state.first_line] += model_.values[i].size;
+    const bool stays = model_.values[i].stays;
+    if (!stays) changes_[state.last_line + 1] -= model_.values[i].size;
+  }
+  out_.held.resize(count);
+  out_.peak = Bytes{};
+  Bytes held;
+  for (std::uint32_t line = 0; line < count; ++line) {
+    held += changes_[line];
+    out_.held[line] = held + transients_[line];
+    if (out_.held[line] > out_.peak) {
+      out_.peak = out_.held[line];
+      out_.peak_line = line;
+    }
+  }
+  return out_.peak <= options_.budget;
+}
+
+// --- 3. Swap-ins.
+
+void Evaluator::place_swap_ins() {
+  const std::size_t count = out_.lines.size();
+  starts_.resize(count + 1);
+  Duration now{};
+  for (std::size_t line = 0; line < count; ++line) {
+    starts_[line] = now;
+    now += model_.operations[out_.lines[line].operation].takes;
+  }
+  starts_[count] = now;
+  Duration next_start = now;  // of the swap-in below
+  for (std::size_t i = out_.ins.size(); i-- > 0;) {
+    PlannedSwapIn& in = out_.ins[i];
+    const Bytes size = model_.values[in.value].size;
+    const Duration takes = copy_time(link_, size, CopyDirection::kToDevice, true);
+    const Duration start = std::min(next_start, starts_[in.first_read]) - takes;
+    std::uint32_t line = in.first_read;
+    while (line > in.earliest && starts_[line] > start &&
+           out_.held[line - 1] + size <= options_.budget) {
+      out_.held[--line] += size;
+    }
+    in.line = line;
+    next_start = std::min(start, starts_[line]);
+  }
+}
+
+// --- 4. Time.
+
+void Evaluator::run() {
+  LinkClock link(link_);
+  const std::size_t count = out_.lines.size();
+  out_.stalled.assign(model_.values.size(), Duration::zero());
+  out_copies_.assign(out_.outs.size(), {});
+  in_copies_.assign(out_.ins.size(), {});
+  // Swap-outs in the order of what makes their values, swap-ins in that of their lines.
+  std::vector<std::uint32_t>& outs = out_order_;
+  std::vector<std::uint32_t>& ins = in_order_;
+  outs.resize(out_.outs.size());
+  ins.resize(out_.ins.size());
+  for (std::uint32_t i = 0; i < outs.size(); ++i) outs[i] = i;
+  for (std::uint32_t i = 0; i < ins.size(); ++i) ins[i] = i;
+  const auto producer = [&](std::uint32_t out) {
+    return model_.values[out_.outs[out].value].producer + 1;  // 0: there from the start
+  };
+  std::sort(outs.begin(), outs.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return producer(a) != producer(b) ? producer(a) < producer(b) : a < b;
+  });
+  std::sort(ins.begin(), ins.end(), [&](std::uint32_t a, std::uint32_t b) {
+    return out_.ins[a].line != out_.ins[b].line ? out_.ins[a].line < out_.ins[b].line : a < b;
+  });
+
+  Duration now{};
+  std::size_t next_out = 0;
+  std::size_t next_in = 0;
+  std::size_t next_read = 0;
+  std::size_t next_dropped = 0;
+  Bytes leaving;     // of `leaving_`
+  leaving_.clear();  // swap-outs whose bytes no line uses any more, and are not released
+  std::optional<CopyId> last_released;
+  const auto start_outs = [&](std::uint32_t operation_plus_one) {
+    while (next_out < outs.size() && producer(outs[next_out]) == operation_plus_one) {
+      const std::uint32_t out = outs[next_out++];
+      out_copies_[out] =
+          link.add(CopyDirection::kToHost, model_.values[out_.outs[out].value].size, now);
+    }
+  };
+  const auto wait = [&](CopyId copy, std::uint32_t value) {
+    const Duration end = link.end_of(copy);
+    if (end <= now) return;
+    out_.stalled[value] += end - now;
+    now = end;
+  };
+  const auto release = [&](std::size_t index, std::uint32_t line) {
+    const std::uint32_t out = leaving_[index];
+    leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(index));
+    leaving -= model_.values[out_.outs[out].value].size;
+    out_.outs[out].line = line;
+    const CopyId copy = out_copies_[out];
+    if (!last_released || last_released->index < copy.index) last_released = copy;
+    wait(copy, out_.outs[out].value);
+  };
+
+  start_outs(0);
+  for (std::uint32_t line = 0; line < count; ++line) {
+    while (next_dropped < dropped_.size() && dropped_[next_dropped].last_line < line) {
+      const std::uint32_t out = states_[dropped_[next_dropped++].value].copied_out;
+      // In the order in which they end.
+      const auto place = std::find_if(leaving_.begin(), leaving_.end(), [&](std::uint32_t other) {
+        return out_copies_[other].index > out_copies_[out].index;
+      });
+      leaving_.insert(place, out);
+      leaving += model_.values[out_.outs[out].value].size;
+    }
+    while (!leaving_.empty() && link.ends_by(out_copies_[leaving_.front()], now)) release(0, line);
+    while (out_.held[line] + leaving > options_.budget && !leaving_.empty()) release(0, line);
+    out_.peak = std::max(out_.peak, out_.held[line] + leaving);
+    for (; next_in < ins.size() && out_.ins[ins[next_in]].line == line; ++next_in) {
+      const PlannedSwapIn& in = out_.ins[ins[next_in]];
+      const std::uint32_t out = states_[in.value].copied_out;
+      const auto place = std::find(leaving_.begin(), leaving_.end(), out);
+      if (place != leaving_.end())
+        release(static_cast<std::size_t>(place - leaving_.begin()), line);
+      std::vector<CopyId> after{out_copies_[out]};
+      if (last_released) after.push_back(*last_released);
+      in_copies_[ins[next_in]] =
+          link.add(CopyDirection::kToDevice, model_.values[in.value].size, now, std::move(after));
+    }
+    for (; next_read < out_.reads.size() && out_.reads[next_read].line == line; ++next_read) {
+      const PlannedRead& read = out_.reads[next_read];
+      if (!read.is_clone) wait(in_copies_[read.copy], read.value);
+    }
+    now += model_.operations[out_.lines[line].operation].takes;
+    if (!out_.lines[line].is_clone) start_outs(out_.lines[line].operation + 1);
+  }
+  for (const CopyId copy : out_copies_) now = std::max(now, link.end_of(copy));
+  out_.total = now;
+}
+
+bool Evaluator::fits_host() {
+  changes_.assign(out_.lines.size() + 2, Bytes{});
+  for (const PlannedSwapOut& out : out_.outs) changes_[out.line] += model_.values[out.value].size;
+  last_in_.assign(model_.values.size(), 0);
+  for (const PlannedSwapIn& in : out_.ins) {
+    last_in_[in.value] = std::max(last_in_[in.value], in.line);
+  }
+  for (const PlannedSwapOut& out : out_.outs) {
+    changes_[last_in_[out.value] + 1] -= model_.values[out.value].size;
+  }
+  Bytes held;
+  out_.host_peak = Bytes{};
+  for (const Bytes change : changes_) {
+    held += change;
+    out_.host_peak = std::max(out_.host_peak, held);
+  }
+  return out_.host_peak <= options_.host_budget;
+}
+
+}  // namespace ebb

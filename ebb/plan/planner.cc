@@ -1,0 +1,289 @@
+#include "ebb/plan/planner.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
+
+#include "ebb/plan/load_tree.h"
+#include "ebb/plan/stabbing_queue.h"
+
+namespace ebb {
+namespace {
+
+constexpr double kNever = std::numeric_limits<double>::infinity();
+// What a copy's time costs, from nothing, where the link has time to spare, to all of it.
+constexpr std::array kLinkPrices = {0.0, 0.03, 0.1, 0.25, 0.5, 1.0};
+constexpr int kMostRounds = 12;
+constexpr int kLongestGuess = 12;  // of a chain whose cost is guessed
+// Lines that search may simulate altogether: about a second.
+constexpr std::uint64_t kDefaultWork = 6'000'000;
+
+class Random {
+ public:
+  explicit Random(std::uint64_t seed) : state_(seed) {}
+  // splitmix64, the same everywhere.
+  std::uint64_t next() {
+    std::uint64_t z = (state_ += 0x9E3779B97F4A7C15U);
+    z = (z ^ (z >> 30U)) * 0xBF58476D1CE4E5B9U;
+    z = (z ^ (z >> 27U)) * 0x94D049BB133111EBU;
+    return z ^ (z >> 31U);
+  }
+  std::uint32_t below(std::uint32_t limit) { return static_cast<std::uint32_t>(next() % limit); }
+
+ private:
+  std::uint64_t state_;
+};
+
+class Planner {
+ public:
+  Planner(const StepModel& model, const std::vector<Gap>& gaps, const Link& link,
+          const PlannerOptions& options)
+      : model_(model),
+        gaps_(gaps),
+        link_(link),
+        options_(options),
+        evaluator_(model, gaps, link,
+                   {.budget = options.budget, .host_budget = options.host_budget}),
+        random_(options.seed),
+        gap_starts_(model.values.size() + 1) {
+    std::uint32_t next = 0;
+    for (std::uint32_t value = 0; value < model.values.size(); ++value) {
+      gap_starts_[value] = next;
+      while (next < gaps.size() && gaps[next].value == value) ++next;
+    }
+    gap_starts_.back() = next;
+    best_.peak = Bytes{std::numeric_limits<std::int64_t>::max()};
+  }
+
+  PlannerResult run() {
+    const Choices nothing(gaps_.size(), Means::kKeep);
+    if (try_out(nothing)) return finished();
+    for (const double price : kLinkPrices) {
+      Choices choices = nothing;
+      if (make_fit(choices, price)) trim(choices, price);
+    }
+    if (best_.fits) search();
+    return finished();
+  }
+
+ private:
+  PlannerResult finished() {
+    best_.evaluations = evaluations_;
+    return std::move(best_);
+  }
+
+  // Simulates, and keeps the best. Whether it fits.
+  bool try_out(const Choices& choices) {
+    ++evaluations_;
+    const Evaluation& it = evaluator_.evaluate(choices);
+    const bool fits = it.verdict == Verdict::kFits;
+    const bool is_better =
+        fits ? !best_.fits || it.total < best_.total
+             : it.verdict == Verdict::kOverBudget && !best_.fits && it.peak < best_.peak;
+    if (is_better) {
+      best_.fits = fits;
+      best_.choices = choices;
+      best_.total = it.total;
+      best_.peak = it.peak;
+    }
+    last_ = &it;
+    return fits;
+  }
+
+  // --- Greed.
+
+  // Makes gaps absent until the choices fit, by the price of the link.
+  bool make_fit(Choices& choices, double link_price) {
+    for (int round = 0; round < kMostRounds; ++round) {
+      if (try_out(choices)) return true;
+      if (last_->verdict != Verdict::kOverBudget) return false;
+      if (!reduce(choices, link_price, round)) return false;
+    }
+    return false;
+  }
+
+  // Whether any gap was made absent.
+  bool reduce(Choices& choices, double link_price, int round) {
+    find_lines();
+    LoadTree load(last_->held);
+    const auto lines = static_cast<std::uint32_t>(last_->held.size());
+    StabbingQueue queue(lines, static_cast<std::uint32_t>(gaps_.size()));
+    const auto offer = [&](std::uint32_t gap) {
+      const auto [price, means] = cheapest(choices, gap, link_price);
+      const std::uint32_t first = line_of_[gaps_[gap].after] + 1;
+      const std::uint32_t last = line_of_[gaps_[gap].before];
+      if (price == kNever || first >= last) return;
+      queue.put(gap, first, last, price);
+    };
+    for (std::uint32_t gap = 0; gap < gaps_.size(); ++gap) {
+      if (choices[gap] == Means::kKeep) offer(gap);
+    }
+    bool is_changed = false;
+    // What clones need besides is not known before the next evaluation: aim lower from round to
+    // round.
+    const Bytes goal{options_.budget.count - options_.budget.count / 256 * round};
+    while (load.max() > goal) {
+      const auto gap = queue.cheapest_at(load.argmax());
+      if (!gap) break;
+      const auto [price, means] = cheapest(choices, *gap, link_price);
+      if (price > queue.price(*gap) * 1.0001) {  // it has become dearer since
+        if (price == kNever) {
+          queue.remove(*gap);
+        } else {
+          offer(*gap);
+        }
+        continue;
+      }
+      queue.remove(*gap);
+      choices[*gap] = means;
+      is_changed = true;
+      load.add(line_of_[gaps_[*gap].after] + 1, line_of_[gaps_[*gap].before],
+               Bytes{-model_.values[gaps_[*gap].value].size.count});
+    }
+    return is_changed;
+  }
+
+  // The price of a byte, in nanoseconds, and by which means.
+  std::pair<double, Means> cheapest(const Choices& choices, std::uint32_t gap, double link_price) {
+    const StepModel::Value& value = model_.values[gaps_[gap].value];
+    const auto size = static_cast<double>(value.size.count);
+    double price = kNever;
+    Means means = Means::kKeep;
+    if (value.can_swap) {
+      const Duration copies = copy_time(link_, value.size, CopyDirection::kToHost) +
+                              copy_time(link_, value.size, CopyDirection::kToDevice);
+      price = link_price * static_cast<double>(copies.count()) / size;
+      means = Means::kSwap;
+    }
+    if (value.can_recompute) {
+      const double again = chain_cost(choices, gaps_[gap].value, gaps_[gap].before, 0) / size;
+      if (again < price) {
+        price = again;
+        means = Means::kRecompute;
+      }
+    }
+    return {price, means};
+  }
+
+  // A guess at what it takes to compute the value again for an operation.
+  double chain_cost(const Choices& choices, std::uint32_t value,
+                    std::uint32_t operation,  // NOLINT(misc-no-recursion)
+                    int depth) {
+    if (depth > kLongestGuess) return kNever;
+    const std::uint32_t producer = model_.values[value].producer;
+    auto cost = static_cast<double>(model_.operations[producer].takes.count());
+    for (const std::uint32_t operand : model_.operands_of(producer)) {
+      if (is_there(choices, operand, operation)) continue;
+      if (!model_.values[operand].can_recompute) return kNever;
+      cost += chain_cost(choices, operand, operation, depth + 1);
+      if (cost == kNever) return kNever;
+    }
+    return cost;
+  }
+
+  // Whether the value need not be computed again for an operation.
+  [[nodiscard]] bool is_there(const Choices& choices, std::uint32_t value,
+                              std::uint32_t operation) const {
+    const auto uses = model_.uses_of(value);
+    if (model_.values[value].stays) return true;
+    if (uses.empty() || uses.back() < operation) return false;
+    for (std::uint32_t gap = gap_starts_[value]; gap < gap_starts_[value + 1]; ++gap) {
+      if (gaps_[gap].after < operation && operation < gaps_[gap].before) {
+        return choices[gap] != Means::kRecompute;
+      }
+    }
+    return true;
+  }
+
+  // Where operations stand among the lines of the last evaluation.
+  void find_lines() {
+    line_of_.resize(model_.operations.size());
+    for (std::uint32_t line = 0; line < last_->lines.size(); ++line) {
+      if (!last_->lines[line].is_clone) line_of_[last_->lines[line].operation] = line;
+    }
+  }
+
+  // Keeps what need not be absent, the dearest first.
+  void trim(Choices& choices, double link_price) {
+    find_lines();
+    LoadTree load(last_->held);
+    std::vector<std::pair<double, std::uint32_t>> absent;
+    for (std::uint32_t gap = 0; gap < gaps_.size(); ++gap) {
+      if (choices[gap] == Means::kKeep) continue;
+      absent.emplace_back(-cheapest(choices, gap, std::max(link_price, 0.01)).first, gap);
+    }
+    std::sort(absent.begin(), absent.end());
+    bool is_changed = false;
+    for (const auto& [price, gap] : absent) {
+      const Bytes size = model_.values[gaps_[gap].value].size;
+      const std::uint32_t first = line_of_[gaps_[gap].after] + 1;
+      const std::uint32_t last = line_of_[gaps_[gap].before];
+      if (first >= last || load.max(first, last) + size > options_.budget) continue;
+      load.add(first, last, size);
+      choices[gap] = Means::kKeep;
+      is_changed = true;
+    }
+    if (is_changed) try_out(choices);
+  }
+
+  // --- Search.
+
+  void search() {
+    const std::uint64_t lines = std::max<std::uint64_t>(1, model_.operations.size());
+    const auto limit = static_cast<std::uint32_t>(
+        options_.evaluations ? *options_.evaluations
+                             : std::clamp<std::uint64_t>(kDefaultWork / lines, 20, 3000));
+    const std::uint32_t end = evaluations_ + limit;
+    Choices choices;
+    while (evaluations_ < end) {
+      if (options_.is_out_of_time && options_.is_out_of_time()) return;
+      if (options_.progress) options_.progress(limit - (end - evaluations_), limit, best_.total);
+      choices = best_.choices;
+      change(choices);
+      const double price = kLinkPrices[random_.below(kLinkPrices.size())];
+      if (make_fit(choices, price)) trim(choices, price);
+    }
+  }
+
+  // One gap in some number of them, from one to many.
+  void change(Choices& choices) {
+    const auto count = static_cast<std::uint32_t>(gaps_.size());
+    const std::uint32_t changes = 1U << random_.below(4);
+    for (std::uint32_t i = 0; i < changes; ++i) {
+      const std::uint32_t gap = random_.below(count);
+      const StepModel::Value& value = model_.values[gaps_[gap].value];
+      switch (random_.below(3)) {
+        case 0:
+          choices[gap] = Means::kKeep;
+          break;
+        case 1:
+          if (value.can_swap) choices[gap] = Means::kSwap;
+          break;
+        default:
+          if (value.can_recompute) choices[gap] = Means::kRecompute;
+      }
+    }
+  }
+
+  const StepModel& model_;
+  const std::vector<Gap>& gaps_;
+  Link link_;
+  const PlannerOptions& options_;
+  Evaluator evaluator_;
+  Random random_;
+  std::vector<std::uint32_t> gap_starts_;  // by value
+  std::vector<std::uint32_t> line_of_;     // by operation
+  const Evaluation* last_ = nullptr;
+  PlannerResult best_;
+  std::uint32_t evaluations_ = 0;
+};
+
+}  // namespace
+
+PlannerResult choose(const StepModel& model, const std::vector<Gap>& gaps, const Link& link,
+                     const PlannerOptions& options) {
+  return Planner(model, gaps, link, options).run();
+}
+
+}  // namespace ebb

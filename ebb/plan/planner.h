@@ -1,0 +1,43 @@
+// Which values to keep, to swap and to compute again, so that a step fits into a budget and takes
+// little more time: choices for evaluate.h.
+//
+// First by greed: while some line holds more than the budget, of the gaps around that line the one
+// is taken that costs the least for a byte. Computing again costs what its operations take. What a
+// swap costs depends on what else is on the link, so the price of the link is a guess: nothing, all
+// of a copy's time, and values between are tried, and the best of the steps that come out is kept.
+// Then what need not be absent is kept. Then by search: choices are changed here and there, made to
+// fit again, and kept when the step becomes faster; values that others wait for come first.
+//
+// Deterministic for a seed and a number of evaluations.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+
+#include "ebb/plan/evaluate.h"
+
+namespace ebb {
+
+struct PlannerOptions {
+  Bytes budget;
+  Bytes host_budget{std::int64_t{1} << 62};
+  // How many steps to simulate in search; not given: as many as take about a second.
+  std::optional<std::uint32_t> evaluations = std::nullopt;
+  std::uint64_t seed = 1;
+  std::function<void(std::uint32_t done, std::uint32_t of, Duration best)> progress = nullptr;
+  std::function<bool()> is_out_of_time = nullptr;  // asked in search, which then ends
+};
+
+struct PlannerResult {
+  bool fits = false;
+  Choices choices;  // the least memory that was found, where nothing fits
+  Duration total{};
+  Bytes peak;
+  std::uint32_t evaluations = 0;
+};
+
+PlannerResult choose(const StepModel& model, const std::vector<Gap>& gaps, const Link& link,
+                     const PlannerOptions& options);
+
+}  // namespace ebb

@@ -1,0 +1,274 @@
+#include "ebb/plan/simulate.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "ebb/graph/dependence.h"
+#include "ebb/graph/ebb_ops.h"
+#include "ebb/order/liveness.h"
+#include "ebb/plan/link_clock.h"
+
+namespace ebb {
+namespace {
+
+std::optional<CopyDirection> direction_of(const Graph& graph, NodeId node) {
+  if (!graph.is_op(node)) return std::nullopt;
+  if (graph.op(node) == kSwapOut) return CopyDirection::kToHost;
+  if (graph.op(node) == kSwapIn) return CopyDirection::kToDevice;
+  return std::nullopt;
+}
+
+Bytes copied_bytes(const Graph& graph, NodeId copy) {
+  return graph.size(graph.storage(graph.results(copy)[0])).value_or(Bytes{});
+}
+
+class Simulation {
+ public:
+  Simulation(const Graph& graph, const StepCosts& costs)
+      : graph_(graph),
+        costs_(costs),
+        dependence_(graph),
+        lives_(find_lives(graph)),
+        link_(costs.link),
+        copies_(graph.node_count()),
+        stands_for_(graph.node_count()),
+        missing_(graph.node_count()),
+        times_(graph.node_count()) {
+    for (const NodeId node : graph.order()) {
+      if (direction_of(graph, node) != CopyDirection::kToHost) continue;
+      missing_[node.index()] = static_cast<std::uint32_t>(dependence_.before(node).size());
+    }
+    find_releases();
+  }
+
+  Timeline run() {
+    std::uint32_t position = 0;
+    for (const NodeId node : graph_.order()) {
+      release_above(position++);
+      if (!direction_of(graph_, node)) {
+        execute(node);
+      } else if (!copies_[node.index()]) {  // a swap-in, or a swap-out that waits for nobody
+        start_copy(node);
+      }
+    }
+    add_copies();
+    measure();
+    return std::move(timeline_);
+  }
+
+ private:
+  // Storages that a swap-out reads, by the line that touches them last.
+  void find_releases() {
+    for (const NodeId node : graph_.order()) {
+      if (direction_of(graph_, node) != CopyDirection::kToHost) continue;
+      const StorageId source = graph_.storage(graph_.operands(node)[0].tensor);
+      releases_.push_back({lives_[source.index()].last, node});
+    }
+    std::stable_sort(releases_.begin(), releases_.end(),
+                     [](const Release& a, const Release& b) { return a.last < b.last; });
+  }
+
+  // Bytes whose last line is above this one may be given away.
+  void release_above(std::uint32_t position) {
+    while (next_release_ < releases_.size() && releases_[next_release_].last < position) {
+      const NodeId node = releases_[next_release_++].node;
+      // Engines keep their order: the last one that has to end stands for all.
+      if (!last_released_ ||
+          copies_[last_released_->index()]->index < copies_[node.index()]->index) {
+        last_released_ = node;
+      }
+    }
+  }
+
+  void execute(NodeId node) {
+    const Duration takes = costs_.compute[node.index()];
+    const bool runs = graph_.is_op(node) && takes > Duration::zero();
+    if (runs) {
+      for (const Dependence::Edge& edge : dependence_.before(node)) wait_for(node, edge);
+      if (last_released_) wait(node, *last_released_, StallCause::kRelease);
+    } else {
+      // A view hands on what it waits for.
+      for (const Dependence::Edge& edge : dependence_.before(node)) hand_on(node, edge.node);
+    }
+    times_[node.index()] = {now_, now_ + takes};
+    now_ += takes;
+    if (runs) timeline_.spans.push_back({node, Lane::kCompute, now_ - takes, now_});
+    start_swap_outs_after(node);
+  }
+
+  // Those that waited for this one last.
+  void start_swap_outs_after(NodeId node) {
+    for (const Dependence::Edge& edge : dependence_.after(node)) {
+      std::uint32_t& missing = missing_[edge.node.index()];
+      if (missing > 0 && --missing == 0) start_copy(edge.node);
+    }
+  }
+
+  void hand_on(NodeId node, NodeId before) {
+    auto& copies = stands_for_[node.index()];
+    if (copies_[before.index()]) copies.push_back(before);
+    const auto& others = stands_for_[before.index()];
+    copies.insert(copies.end(), others.begin(), others.end());
+  }
+
+  void wait_for(NodeId node, const Dependence::Edge& edge) {
+    const StallCause cause = edge.reason == Dependence::Reason::kReadAfterWrite
+                                 ? StallCause::kSwapIn
+                                 : StallCause::kControl;
+    if (copies_[edge.node.index()]) wait(node, edge.node, cause);
+    for (const NodeId copy : stands_for_[edge.node.index()]) wait(node, copy, cause);
+  }
+
+  void wait(NodeId node, NodeId copy, StallCause cause) {
+    const Duration end = link_.end_of(*copies_[copy.index()]);
+    if (end <= now_) return;
+    timeline_.stalls.push_back({node, copy, cause, now_, end});
+    timeline_.stalled[static_cast<std::size_t>(cause)] += end - now_;
+    now_ = end;
+  }
+
+  void start_copy(NodeId node) {
+    std::vector<CopyId> after;
+    for (const Dependence::Edge& edge : dependence_.before(node)) {
+      if (copies_[edge.node.index()]) after.push_back(*copies_[edge.node.index()]);
+      for (const NodeId copy : stands_for_[edge.node.index()]) {
+        after.push_back(*copies_[copy.index()]);
+      }
+    }
+    const CopyDirection direction = *direction_of(graph_, node);
+    // What comes in takes bytes that others have left.
+    if (direction == CopyDirection::kToDevice && last_released_) {
+      after.push_back(*copies_[last_released_->index()]);
+    }
+    copies_[node.index()] =
+        link_.add(direction, copied_bytes(graph_, node), now_, std::move(after));
+    started_.push_back(node);
+    start_swap_outs_after(node);
+  }
+
+  void add_copies() {
+    timeline_.total = now_;
+    for (const NodeId node : started_) {
+      const CopyId copy = *copies_[node.index()];
+      const CopyTimes times = link_.times_of(copy);
+      times_[node.index()] = times;
+      const Lane lane = copy.direction == CopyDirection::kToHost ? Lane::kToHost : Lane::kToDevice;
+      timeline_.spans.push_back({node, lane, times.start, times.end});
+      timeline_.total = std::max(timeline_.total, times.end);
+    }
+    for (const Span& span : timeline_.spans) {
+      timeline_.busy[static_cast<std::size_t>(span.lane)] += span.end - span.start;
+    }
+  }
+
+  void measure();
+
+  struct Release {
+    std::uint32_t last = 0;
+    NodeId node;
+  };
+
+  const Graph& graph_;
+  const StepCosts& costs_;
+  Dependence dependence_;
+  std::vector<Life> lives_;
+  LinkClock link_;
+  Duration now_{};
+  std::vector<std::optional<CopyId>> copies_;    // by node, those that were started
+  std::vector<std::vector<NodeId>> stands_for_;  // by node: copies that a view's readers wait for
+  std::vector<std::uint32_t> missing_;           // by node: how many a swap-out still waits for
+  std::vector<CopyTimes> times_;                 // by node
+  std::vector<NodeId> started_;
+  std::vector<Release> releases_;
+  std::size_t next_release_ = 0;
+  std::optional<NodeId> last_released_;
+  Timeline timeline_;
+};
+
+// Changes of memory in the order of time; at one time what leaves goes first.
+struct Change {
+  Duration time{};
+  Bytes device;
+  Bytes host;
+};
+
+void Simulation::measure() {
+  std::vector<Change> changes;
+  const auto hold = [&](Bytes size, Residence side, Duration from, Duration to) {
+    if (size == Bytes{} || to <= from) return;
+    const bool on_host = side == Residence::kHost;
+    const Bytes none{};
+    changes.push_back({from, on_host ? none : size, on_host ? size : none});
+    changes.push_back({to, Bytes{} - (on_host ? none : size), Bytes{} - (on_host ? size : none)});
+  };
+  std::vector<CopyTimes> spans(graph_.storage_count(), {Duration::max(), Duration::zero()});
+  const auto touch = [&](TensorId tensor, const CopyTimes& times) {
+    CopyTimes& span = spans[graph_.storage(tensor).index()];
+    span.start = std::min(span.start, times.start);
+    span.end = std::max(span.end, times.end);
+  };
+  for (const NodeId node : graph_.order()) {
+    const CopyTimes& times = times_[node.index()];
+    for (const Operand& operand : graph_.operands(node)) {
+      if (operand.tensor.valid()) touch(operand.tensor, times);
+    }
+    for (const TensorId result : graph_.results(node)) touch(result, times);
+    if (!graph_.is_op(node)) continue;
+    const Residence side = graph_.runs_on_host(node) ? Residence::kHost : Residence::kDevice;
+    hold(costs_.workspace[node.index()], side, times.start, times.end);
+  }
+  for (const TensorId output : graph_.outputs()) {
+    touch(output, {timeline_.total, timeline_.total});
+  }
+  for (const StorageId storage : graph_.storages()) {
+    const NodeKind origin = graph_.origin(storage);
+    CopyTimes& span = spans[storage.index()];
+    if (origin != NodeKind::kOp) span.start = Duration::zero();
+    if (origin == NodeKind::kParam || origin == NodeKind::kConst) span.end = timeline_.total;
+    hold(graph_.size(storage).value_or(Bytes{}), graph_.residence(storage), span.start, span.end);
+  }
+  std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
+    if (a.time != b.time) return a.time < b.time;
+    return a.device + a.host < b.device + b.host;
+  });
+  MemoryPoint held;
+  for (const Change& change : changes) {
+    if (change.time != held.time && (held != MemoryPoint{})) timeline_.memory.push_back(held);
+    held = {change.time, held.device + change.device, held.host + change.host};
+    timeline_.device_peak = std::max(timeline_.device_peak, held.device);
+    timeline_.host_peak = std::max(timeline_.host_peak, held.host);
+  }
+  timeline_.memory.push_back(held);
+}
+
+}  // namespace
+
+std::string_view name_of(Lane lane) {
+  switch (lane) {
+    case Lane::kCompute:
+      return "compute";
+    case Lane::kToHost:
+      return "to host";
+    case Lane::kToDevice:
+      return "to device";
+  }
+  return "?";
+}
+
+std::string_view name_of(StallCause cause) {
+  switch (cause) {
+    case StallCause::kSwapIn:
+      return "for a swap-in";
+    case StallCause::kRelease:
+      return "for bytes on their way out";
+    case StallCause::kControl:
+      return "for a copy it was told to wait for";
+  }
+  return "?";
+}
+
+Timeline simulate(const Graph& graph, const StepCosts& costs) {
+  return Simulation(graph, costs).run();
+}
+
+}  // namespace ebb

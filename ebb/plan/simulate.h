@@ -1,0 +1,26 @@
+// A step's timeline by costs, before anything runs.
+//
+//   const Timeline timeline = simulate(graph, *estimate_costs(graph, device));
+//
+// The model of Ebb's runtime. Three lanes: compute, and a copy engine each way (link_clock.h).
+// Operations run in line order. Lines say when bytes change hands: a storage holds its bytes until
+// the last line that touches it, so lines below may be given them, and wait until a swap-out of it
+// has ended. A swap-out starts as soon as what it waits for is there, on whatever line it stands; a
+// swap-in at its line, where it gets its bytes. Engines take copies in the order in which they
+// start.
+//
+// Memory at an instant: a result is there when its operation (or copy) starts, and until the last
+// operation (or copy) that touches it ends; it never exceeds what the lines hold
+// (order/liveness.h). Workspaces are there while their operation runs. O(n log n).
+#pragma once
+
+#include "ebb/graph/graph.h"
+#include "ebb/plan/costs.h"
+#include "ebb/plan/timeline.h"
+
+namespace ebb {
+
+// Of a graph that the verifier accepts, rewritten or not, whose costs these are.
+Timeline simulate(const Graph& graph, const StepCosts& costs);
+
+}  // namespace ebb

@@ -1,0 +1,42 @@
+#include "ebb/rewrite/move.h"
+
+#include <fmt/format.h>
+
+#include "ebb/graph/ebb_ops.h"
+#include "ebb/rewrite/lms_graph.h"
+#include "ebb/rewrite/readers.h"
+#include "ebb/rewrite/rewriter.h"
+
+namespace ebb {
+
+Status Move::check(const Rewriter& rewriter, const MoveDecision& decision) {
+  const Graph& graph = rewriter.graph();
+  const auto refuse = [&](std::string_view code, std::string reason) {
+    return fail(refused(kName, fmt::format("'{}'", graph.name(decision.node)),
+                        {.code = code, .text = std::move(reason)}));
+  };
+  const bool is_copy = graph.is_op(decision.node) &&
+                       (graph.op(decision.node) == kSwapOut || graph.op(decision.node) == kSwapIn);
+  if (!is_copy) return refuse("R15", "it is neither a swap-out nor a swap-in");
+  if (!rewriter.lines().is_before(decision.node, decision.below)) {
+    return refuse("R15", fmt::format("it does not stand above '{}'", graph.name(decision.below)));
+  }
+  for (const NodeId waiting : rewriter.waiting_down_to(decision.node, decision.below)) {
+    if (waiting != decision.below && makes_only_views(graph, waiting)) continue;
+    return refuse("R09", fmt::format("'{}' waits for it", graph.name(waiting)));
+  }
+  return {};
+}
+
+void Move::apply(Rewriter& rewriter, const MoveDecision& decision) {
+  NodeId above = decision.below;
+  const auto views = rewriter.waiting_down_to(decision.node, decision.below);
+  rewriter.move_line_after(above, decision.node);
+  above = decision.node;
+  for (const NodeId view : views) {
+    rewriter.move_line_after(above, view);
+    above = view;
+  }
+}
+
+}  // namespace ebb

@@ -63,16 +63,19 @@ std::vector<FullEdge> collect_edges(const Graph& graph) {
 }  // namespace
 
 Updates::Updates(const Graph& graph) : is_updated_(graph.storage_count()) {
-  for (const NodeId node : graph.order()) {
-    for (const Operand& operand : graph.operands(node)) {
-      if (operand.access != Access::kUpdate || !operand.tensor.valid()) continue;
-      const StorageId storage = graph.storage(operand.tensor);
-      const std::uint32_t version = graph.version(operand.tensor);
-      is_updated_[storage.index()] = true;
-      if (updater(storage, version).valid()) continue;
-      index_.insert(hash_version(storage, version), static_cast<std::uint32_t>(updates_.size()));
-      updates_.push_back({storage, version, node});
-    }
+  for (const NodeId node : graph.order()) add(graph, node);
+}
+
+void Updates::add(const Graph& graph, NodeId node) {
+  for (const Operand& operand : graph.operands(node)) {
+    if (operand.access != Access::kUpdate || !operand.tensor.valid()) continue;
+    const StorageId storage = graph.storage(operand.tensor);
+    const std::uint32_t version = graph.version(operand.tensor);
+    if (storage.index() >= is_updated_.size()) is_updated_.resize(graph.storage_count());
+    is_updated_[storage.index()] = true;
+    if (updater(storage, version).valid()) continue;
+    index_.insert(hash_version(storage, version), static_cast<std::uint32_t>(updates_.size()));
+    updates_.push_back({storage, version, node});
   }
 }
 

@@ -68,6 +68,8 @@ class Updates {
   // which the verifier refuses, the first in line order.
   [[nodiscard]] NodeId updater(StorageId storage, std::uint32_t version) const;
   [[nodiscard]] bool is_updated(StorageId storage) const { return is_updated_[storage.index()]; }
+  // Takes in a node that was added since, and stands below all that update the same bytes.
+  void add(const Graph& graph, NodeId node);
 
  private:
   struct Update {

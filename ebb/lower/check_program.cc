@@ -10,8 +10,8 @@
 #include "ebb/graph/print.h"
 #include "ebb/graph/scalar_op.h"
 #include "ebb/graph/text_names.h"
-#include "ebb/lower/elementwise.h"
 #include "ebb/lower/program.h"
+#include "ebb/order/elementwise.h"
 
 namespace ebb {
 namespace {
@@ -108,6 +108,7 @@ class Checker {
     last_line_.assign(graph_.storage_count(), 0);
     for (std::size_t line = 0; line < end; ++line) {
       const NodeId node = graph_.order()[line];
+      if (graph_.is_op(node) && !instruction_kind(graph_, node)) continue;
       for (const Operand& operand : graph_.operands(node)) {
         if (operand.tensor.valid()) last_line_[graph_.storage(operand.tensor).index()] = line;
       }

@@ -5,8 +5,8 @@
 
 #include "ebb/base/check.h"
 #include "ebb/graph/parse.h"
-#include "ebb/lower/elementwise.h"
 #include "ebb/lower/program.h"
+#include "ebb/order/elementwise.h"
 
 namespace ebb {
 namespace {

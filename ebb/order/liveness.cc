@@ -2,6 +2,9 @@
 
 #include <algorithm>
 
+#include "ebb/graph/views.h"
+#include "ebb/order/in_place.h"
+
 namespace ebb {
 
 std::vector<Life> find_lives(const Graph& graph) {
@@ -14,10 +17,12 @@ std::vector<Life> find_lives(const Graph& graph) {
   };
   std::uint32_t position = 0;
   for (const NodeId node : graph.order()) {
-    for (const Operand& operand : graph.operands(node)) {
-      if (operand.tensor.valid()) touch(operand.tensor, position);
+    if (!makes_only_views(graph, node)) {
+      for (const Operand& operand : graph.operands(node)) {
+        if (operand.tensor.valid()) touch(operand.tensor, position);
+      }
+      for (const TensorId result : graph.results(node)) touch(result, position);
     }
-    for (const TensorId result : graph.results(node)) touch(result, position);
     ++position;
   }
   const std::uint32_t end = position == 0 ? 0 : position - 1;
@@ -99,6 +104,11 @@ Floor find_floor(const Graph& graph) {
       if (operand.tensor.valid()) count(operand.tensor);
     }
     for (const TensorId result : graph.results(node)) count(result);
+    for (std::uint32_t i = 0; i < graph.results(node).size(); ++i) {
+      if (can_take_over(graph, node, i)) {
+        bytes -= graph.size(graph.storage(graph.results(node)[i])).value_or(Bytes{});
+      }
+    }
     if (!floor.node.valid() || bytes > floor.bytes) floor = {node, bytes};
   }
   return floor;

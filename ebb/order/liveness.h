@@ -1,13 +1,14 @@
 // Which bytes are alive at which line, and what that adds up to.
 //
 // The model, stated once: lines run one after the other. A storage is there from the line that
-// makes it to the last line that touches it, both included; views and in-place updates touch the
-// storage they share. Parameters and constants are there throughout, inputs from the start, what
-// the step returns until the end. A workspace is there during its own line, on the side where the
-// line runs. A copy has its own storage on its own side of the link. All accelerators together are
-// "the device": a plan is made for one at a time. Storages of unknown size count as nothing, and
-// are counted. What happens within a line (copies that take time, bytes reused in place) is the
-// simulator's business. O(nodes + edges).
+// makes it to the last line that touches it, both included; in-place updates touch the storage they
+// share, and so does who reads a view, but not the line that makes a view, which runs no code.
+// Parameters and constants are there throughout, inputs from the start, what the step returns until
+// the end. A workspace is there during its own line, on the side where the line runs. A copy has
+// its own storage on its own side of the link. All accelerators together are "the device": a plan
+// is made for one at a time. Storages of unknown size count as nothing, and are counted. What
+// happens within a line (copies that take time, bytes reused in place) is the simulator's business.
+// O(nodes + edges).
 #pragma once
 
 #include <cstdint>
@@ -50,8 +51,8 @@ struct Resident {
 std::vector<Resident> residents_at(const Graph& graph, const std::vector<Life>& lives,
                                    std::uint32_t position);
 
-// The operation that needs most by itself: its inputs, outputs and workspace on the device. No
-// budget can be smaller, whatever is moved.
+// The operation that needs most by itself: its inputs, outputs and workspace on the device, less
+// what a result could take over in place (in_place.h). No budget can be smaller, whatever is moved.
 struct Floor {
   NodeId node;  // not valid in a graph without operations
   Bytes bytes;

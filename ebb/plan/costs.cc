@@ -1,6 +1,7 @@
 #include "ebb/plan/costs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include <fmt/format.h>
@@ -62,7 +63,9 @@ Result<StepCosts> estimate_costs(const Graph& graph, const Device& device, const
   StepCosts costs{.compute = std::vector<Duration>(graph.node_count(), Duration{0}),
                   .workspace = std::vector<Bytes>(graph.node_count()),
                   .source = std::vector<CostSource>(graph.node_count(), CostSource::kNothing),
-                  .link = device.link};
+                  .link = device.link,
+                  .launch = device.launch,
+                  .memory = {device.memory_bandwidth.bytes_per_second * device.efficiency.memory}};
   bool is_profile_used = false;
   Duration total{0};
   for (const NodeId node : graph.order()) {
@@ -87,6 +90,12 @@ Result<StepCosts> estimate_costs(const Graph& graph, const Device& device, const
                             "or leave it away"));
   }
   return costs;
+}
+
+Duration snapshot_time(const StepCosts& costs, Bytes bytes) {
+  if (costs.memory.bytes_per_second <= 0) return costs.launch;
+  const double seconds = 2.0 * static_cast<double>(bytes.count) / costs.memory.bytes_per_second;
+  return costs.launch + Duration{std::llround(seconds * 1e9)};
 }
 
 std::string unknown_operators(const Graph& graph, const StepCosts& costs) {

@@ -32,6 +32,8 @@ struct StepCosts {
   std::vector<Bytes> workspace;
   std::vector<CostSource> source;
   Link link;
+  Duration launch{0};       // of one more operation
+  Bandwidth memory;         // what a pass over the device's memory reaches
   std::size_t unknown = 0;  // operations of which the model knows no more than their sizes
 };
 
@@ -39,6 +41,9 @@ struct StepCosts {
 // when all operations together would take more than 2^61 ns (73 years).
 [[nodiscard]] Result<StepCosts> estimate_costs(const Graph& graph, const Device& device,
                                                const Profile* profile = nullptr);
+
+// What `ebb::snapshot` takes: it reads and writes the bytes.
+Duration snapshot_time(const StepCosts& costs, Bytes bytes);
 
 // The operators behind `unknown`, most frequent first: "my::op (10), my::other (2)".
 std::string unknown_operators(const Graph& graph, const StepCosts& costs);

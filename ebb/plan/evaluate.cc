@@ -68,6 +68,9 @@ bool Evaluator::make_lines() {
   dropped_.clear();
   changes_.clear();
   transients_.clear();
+  has_taken_over_.clear();
+  takes_.clear();
+  line_of_.resize(model_.operations.size());
   states_.assign(model_.values.size(), State{});
   for (std::uint32_t i = 0; i < model_.values.size(); ++i) {
     const StepModel::Value& value = model_.values[i];
@@ -82,7 +85,10 @@ bool Evaluator::make_lines() {
     const auto line = static_cast<std::uint32_t>(out_.lines.size());
     for (const std::uint32_t value : model_.operands_of(k)) read(value);
     out_.lines.push_back({k, false});
+    line_of_[k] = line;
     transients_.push_back(model_.operations[k].workspace);
+    has_taken_over_.push_back(false);
+    takes_.push_back(model_.operations[k].takes);
     for (const std::uint32_t value : model_.results_of(k)) {
       State& state = states_[value];
       state.is_present = true;
@@ -140,6 +146,25 @@ void Evaluator::end_stay(std::uint32_t value) {
     out_.outs.push_back({value, 0});
     dropped_.push_back({value, state.last_line});
   }
+  hand_over(value);
+}
+
+// A result of the last line that used the value may lie where it lay; not while it is copied out.
+// One result takes over at most: of operations on lists more could, which is not counted on.
+void Evaluator::hand_over(std::uint32_t value) {
+  State& state = states_[value];
+  const std::uint32_t line = state.last_line;
+  const bool is_original = state.copy == kNone;
+  if (has_taken_over_[line] || (is_original && state.is_swapped_out)) return;
+  const std::uint32_t operation = out_.lines[line].operation;
+  if (model_.values[value].producer == operation) return;
+  for (const StepModel::TakeOver& it : model_.takeovers_of(operation)) {
+    if (it.operand != value) continue;
+    transients_[line] -= model_.values[value].size;
+    has_taken_over_[line] = true;
+    state.taken_at = line;
+    return;
+  }
 }
 
 bool Evaluator::bring(std::uint32_t value, std::uint32_t operation, int depth) {
@@ -160,6 +185,7 @@ bool Evaluator::bring(std::uint32_t value, std::uint32_t operation, int depth) {
     const Bytes size = model_.values[value].size;
     changes_[state.first_line] -= size;
     changes_[state.last_line + 1] += size;
+    if (state.taken_at == state.last_line) transients_[state.last_line] += size;
     state.is_present = true;
     return true;
   }
@@ -178,6 +204,15 @@ bool Evaluator::emit_clone(std::uint32_t value, std::uint32_t operation, int dep
   for (const std::uint32_t operand : model_.operands_of(producer)) read(operand);
   out_.lines.push_back({producer, true});
   transients_.push_back(model_.operations[producer].workspace);
+  has_taken_over_.push_back(false);
+  takes_.push_back(model_.operations[producer].takes);
+  if (const Bytes kept = model_.operations[producer].updated; kept > Bytes{}) {
+    if (changes_.size() < line + std::size_t{2}) changes_.resize(line + std::size_t{2});
+    // From above the original to the clone.
+    changes_[line_of_[producer]] += kept;
+    changes_[line + 1] -= kept;
+    takes_[line_of_[producer]] += model_.operations[producer].keeping;
+  }
   for (const std::uint32_t other : model_.results_of(producer)) {
     if (other != value) transients_.back() += model_.values[other].size;
   }
@@ -233,7 +268,7 @@ void Evaluator::place_swap_ins() {
   Duration now{};
   for (std::size_t line = 0; line < count; ++line) {
     starts_[line] = now;
-    now += model_.operations[out_.lines[line].operation].takes;
+    now += takes_[line];
   }
   starts_[count] = now;
   Duration next_start = now;  // of the swap-in below
@@ -337,7 +372,7 @@ void Evaluator::run() {
       const PlannedRead& read = out_.reads[next_read];
       if (!read.is_clone) wait(in_copies_[read.copy], read.value);
     }
-    now += model_.operations[out_.lines[line].operation].takes;
+    now += takes_[line];
     if (!out_.lines[line].is_clone) start_outs(out_.lines[line].operation + 1);
   }
   for (const CopyId copy : out_copies_) now = std::max(now, link.end_of(copy));

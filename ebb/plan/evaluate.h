@@ -113,6 +113,7 @@ class Evaluator {
     bool is_clone = false;
     bool is_swapped_out = false;
     std::uint32_t copied_out = kNone;  // which of the swap-outs
+    std::uint32_t taken_at = kNone;    // the line whose result took its bytes over
   };
 
   bool make_lines();
@@ -121,6 +122,7 @@ class Evaluator {
   void read(std::uint32_t value);
   void leave(std::uint32_t value, std::uint32_t operation);
   void end_stay(std::uint32_t value);
+  void hand_over(std::uint32_t value);
   bool add_memory();
   void place_swap_ins();
   void run();
@@ -133,9 +135,13 @@ class Evaluator {
   std::vector<std::uint32_t> first_gap_;  // by value, in gaps_
   const Choices* choices_ = nullptr;
   std::vector<State> states_;
-  std::vector<Bytes> changes_;     // by line, of what is held
-  std::vector<Bytes> transients_;  // by line: workspaces, and what a clone makes besides
-  std::vector<Duration> starts_;   // by line, if nobody had to wait
+  std::vector<Bytes> changes_;          // by line, of what is held
+  std::vector<Bytes> transients_;       // by line: workspaces, and what a clone makes besides; less
+                                        // what is taken over in place
+  std::vector<std::uint32_t> line_of_;  // by operation, the original's
+  std::vector<bool> has_taken_over_;    // by line
+  std::vector<Duration> takes_;         // by line, with the snapshots above it
+  std::vector<Duration> starts_;        // by line, if nobody had to wait
   struct Dropped {  // bytes that a swap-out may still be reading below their last line
     std::uint32_t value = 0;
     std::uint32_t last_line = 0;

@@ -8,6 +8,9 @@
 #include "ebb/graph/dtype.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/repeatable.h"
+#include "ebb/graph/views.h"
+#include "ebb/order/elementwise.h"
+#include "ebb/order/in_place.h"
 #include "ebb/rewrite/lms_graph.h"
 
 namespace ebb {
@@ -54,11 +57,10 @@ class Modeller {
       }
       const NodeKind origin = graph_.origin(storage);
       const bool is_state = origin == NodeKind::kParam || origin == NodeKind::kConst;
-      const std::int64_t mask = options_.alignment.count - 1;
       value_of_[storage.index()] = static_cast<std::uint32_t>(model_.values.size());
       model_.values.push_back({.storage = storage,
                                .tensor = root,
-                               .size = Bytes{(size->count + mask) & ~mask},
+                               .size = aligned(*size),
                                .stays = is_state || is_returned[storage.index()]});
     }
     return {};
@@ -90,7 +92,36 @@ class Modeller {
       model_.operands.push_back(value);
     }
     operation.operand_count = size_of(model_.operands) - operation.first_operand;
+    add_takeovers(node, operation);
+    for (const Operand& operand : graph_.operands(node)) {
+      if (operand.access != Access::kUpdate) continue;
+      const Bytes size = extent(graph_.type(operand.tensor)).value_or(Bytes{});
+      operation.updated += aligned(size);
+      operation.keeping += snapshot_time(costs_, size);
+    }
     model_.operations.push_back(operation);
+  }
+
+  void add_takeovers(NodeId node, StepModel::Operation& operation) {
+    operation.first_takeover = static_cast<std::uint32_t>(model_.takeovers.size());
+    const auto results = graph_.results(node);
+    const auto operands = graph_.operands(node);
+    if (options_.reuse_in_place && may_take_over(graph_.op(node)) != TakeOver::kNever) {
+      for (std::uint32_t result = 0; result < results.size(); ++result) {
+        for (std::uint32_t operand = 0; operand < operands.size(); ++operand) {
+          if (!could_take_over(graph_, node, result, operand)) continue;
+          model_.takeovers.push_back({value_of_[graph_.storage(results[result]).index()],
+                                      value_of_[graph_.storage(operands[operand].tensor).index()]});
+        }
+      }
+    }
+    operation.takeover_count =
+        static_cast<std::uint32_t>(model_.takeovers.size()) - operation.first_takeover;
+  }
+
+  [[nodiscard]] Bytes aligned(Bytes bytes) const {
+    const std::int64_t mask = options_.alignment.count - 1;
+    return Bytes{(bytes.count + mask) & ~mask};
   }
 
   // The last operation that each one waits for, through lines that run no code.
@@ -141,10 +172,11 @@ class Modeller {
     if (!options_.may_recompute || value.producer == kNone) return;
     const auto results = graph_.results(maker);
     value.can_recompute = graph_.effect(maker) == Effect::kPure &&
-                          !graph_.updates_something(maker) && !find_handle(graph_, maker).valid() &&
+                          !find_handle(graph_, maker).valid() &&
                           !steers_control_flow(graph_, maker) && !graph_.clone_of(maker).valid() &&
                           std::all_of(results.begin(), results.end(), [&](TensorId result) {
-                            return graph_.root(graph_.storage(result)) == result;
+                            const StorageId storage = graph_.storage(result);
+                            return graph_.root(storage) == result || updates_.is_updated(storage);
                           });
   }
 

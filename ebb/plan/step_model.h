@@ -30,6 +30,18 @@ struct StepModel {
     // The last operation above this one that it waits for; kNone: there is none. Going from one to
     // the next gives lines that this one waits for, of which there are many.
     std::uint32_t waits_for = kNone;
+    std::uint32_t first_takeover = 0;  // in `takeovers`
+    std::uint32_t takeover_count = 0;
+    // What it updates, and a clone of it needs copies of, taken right above this operation; and
+    // what taking them takes.
+    Bytes updated{};
+    Duration keeping{};
+  };
+
+  // A result that can take over the bytes of an operand that nobody needs any more.
+  struct TakeOver {
+    std::uint32_t result = 0;
+    std::uint32_t operand = 0;
   };
 
   struct Value {
@@ -49,7 +61,12 @@ struct StepModel {
   std::vector<std::uint32_t> operands;
   std::vector<std::uint32_t> results;
   std::vector<std::uint32_t> uses;
+  std::vector<TakeOver> takeovers;
 
+  [[nodiscard]] std::span<const TakeOver> takeovers_of(std::uint32_t operation) const {
+    const Operation& it = operations[operation];
+    return std::span(takeovers).subspan(it.first_takeover, it.takeover_count);
+  }
   [[nodiscard]] std::span<const std::uint32_t> operands_of(std::uint32_t operation) const {
     const Operation& it = operations[operation];
     return std::span(operands).subspan(it.first_operand, it.operand_count);
@@ -69,6 +86,7 @@ struct StepModelOptions {
   Bytes min_bytes{1};  // smaller values stay
   bool may_swap = true;
   bool may_recompute = true;
+  bool reuse_in_place = true;
 };
 
 // Of a graph that the verifier accepts and that nobody has rewritten. Fails (kBadInput) where a

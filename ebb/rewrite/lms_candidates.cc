@@ -5,6 +5,7 @@
 
 #include "ebb/graph/control_flow.h"
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/graph/views.h"
 #include "ebb/rewrite/lms_names.h"
 
 namespace ebb {

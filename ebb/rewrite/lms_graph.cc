@@ -7,6 +7,7 @@
 
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/repeatable.h"
+#include "ebb/graph/views.h"
 #include "ebb/rewrite/lms_names.h"
 
 namespace ebb {
@@ -120,14 +121,6 @@ bool assigns_variable(const Graph& graph, NodeId node) {
   return updates_variable(graph, node) &&
          std::any_of(kAssignments.begin(), kAssignments.end(),
                      [&](std::string_view type) { return is_of_type(graph.op(node), type); });
-}
-
-bool makes_only_views(const Graph& graph, NodeId node) {
-  const auto results = graph.results(node);
-  return graph.is_op(node) && !results.empty() && graph.effect(node) == Effect::kPure &&
-         !graph.updates_something(node) &&
-         std::all_of(results.begin(), results.end(),
-                     [&](TensorId result) { return graph.root(graph.storage(result)) != result; });
 }
 
 LmsEdges::LmsEdges(const Graph& graph)

@@ -29,9 +29,6 @@ bool reads_whole_variable(const Graph& graph, NodeId node);
 // Whether the node is nothing but an edge into a variable: what the paper draws as an update.
 bool assigns_variable(const Graph& graph, NodeId node);
 
-// Whether a node runs no code, because all it makes are places in the bytes of its operands.
-bool makes_only_views(const Graph& graph, NodeId node);
-
 // Edges from who makes some bytes to who reads them, through any number of views. Variables and
 // constants have none. O(nodes + edges) to build.
 class LmsEdges {

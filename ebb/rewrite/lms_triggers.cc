@@ -6,6 +6,7 @@
 
 #include "ebb/graph/control_flow.h"
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/graph/views.h"
 
 namespace ebb {
 

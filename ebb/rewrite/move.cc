@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "ebb/graph/ebb_ops.h"
-#include "ebb/rewrite/lms_graph.h"
+#include "ebb/graph/views.h"
 #include "ebb/rewrite/readers.h"
 #include "ebb/rewrite/rewriter.h"
 

@@ -58,6 +58,52 @@ std::optional<std::uint64_t> parse_fingerprint(std::string_view text) {
   return number;
 }
 
+Result<bool> take_bytes(std::string_view what, std::string_view text, int number,
+                        std::optional<Bytes>& out) {
+  if (out) return bad_line(number, "L04", fmt::format("'{}' is given twice; remove one", what));
+  const auto bytes = parse_bytes(text);
+  if (!bytes) return bad_line(number, "L04", bytes.error().message);
+  out = *bytes;
+  return true;
+}
+
+Result<bool> take_duration(std::string_view what, std::string_view text, int number,
+                           std::optional<Duration>& out) {
+  if (out) return bad_line(number, "L04", fmt::format("'{}' is given twice; remove one", what));
+  const auto duration = parse_duration(text);
+  if (!duration) return bad_line(number, "L04", duration.error().message);
+  out = *duration;
+  return true;
+}
+
+// "%h.back 4KiB": a name and where it lies.
+Result<bool> take_offset(std::string_view text, int number, std::vector<PlanFile::Offset>& out) {
+  const std::size_t blank = text.find_last_of(" \t");
+  const auto at = blank == std::string_view::npos ? fail(ErrorKind::kBadInput, "no offset")
+                                                  : parse_bytes(text.substr(blank + 1));
+  if (!at) {
+    return bad_line(number, "L06", "expected a name and a number of bytes, as 'at %h 4KiB'");
+  }
+  out.push_back({.name = std::string(content(text.substr(0, blank))), .at = *at, .number = number});
+  return true;
+}
+
+// What may stand below the decisions.
+Result<bool> take_prediction(PlanFile& plan, std::string_view line, int number) {
+  std::string_view rest;
+  if (begins_with(line, "peak", rest)) return take_bytes("peak", rest, number, plan.peak);
+  if (begins_with(line, "host", rest)) return take_bytes("host", rest, number, plan.host);
+  if (begins_with(line, "step", rest)) return take_duration("step", rest, number, plan.step);
+  if (begins_with(line, "unconstrained", rest)) {
+    return take_duration("unconstrained", rest, number, plan.unconstrained);
+  }
+  if (begins_with(line, "at", rest) && rest.starts_with('%')) {
+    return take_offset(rest.substr(1), number, plan.tensors);
+  }
+  if (begins_with(line, "workspace", rest)) return take_offset(rest, number, plan.workspaces);
+  return false;
+}
+
 // What may stand above the decisions, each once.
 class HeadReader {
  public:
@@ -91,7 +137,10 @@ class HeadReader {
     }
     if (!plan_.decisions.empty()) return false;
     if (begins_with(line, "device", rest)) return take_device(rest, number);
-    if (begins_with(line, "budget", rest)) return take_budget(rest, number);
+    if (begins_with(line, "budget", rest)) return take_bytes("budget", rest, number, plan_.budget);
+    if (begins_with(line, "host_budget", rest)) {
+      return take_bytes("host_budget", rest, number, plan_.host_budget);
+    }
     return false;
   }
 
@@ -109,14 +158,6 @@ class HeadReader {
       return bad_line(number, "L04", "the device is given twice; remove one");
     if (name.empty()) return bad_line(number, "L04", "'device' names no device");
     plan_.device = name;
-    return true;
-  }
-
-  Result<bool> take_budget(std::string_view text, int number) {
-    if (plan_.budget) return bad_line(number, "L04", "the budget is given twice; remove one");
-    const auto bytes = parse_bytes(text);
-    if (!bytes) return bad_line(number, "L04", bytes.error().message);
-    plan_.budget = *bytes;
     return true;
   }
 
@@ -143,8 +184,22 @@ PlanFile plan_of(const Graph& original, const Graph& rewritten,
 std::string to_text(const PlanFile& plan) {
   std::string out = fmt::format("{}{}\ngraph {:016x}\n", kHeader, kVersion, plan.fingerprint);
   if (!plan.device.empty()) out += fmt::format("device {}\n", plan.device);
-  if (plan.budget) out += fmt::format("budget {}\n", to_text(*plan.budget));
+  const auto add = [&](std::string_view what, const auto& value) {
+    if (value) out += fmt::format("{} {}\n", what, to_text(*value));
+  };
+  add("budget", plan.budget);
+  add("host_budget", plan.host_budget);
   for (const PlanFile::Line& line : plan.decisions) out += fmt::format("{}\n", line.text);
+  add("peak", plan.peak);
+  add("host", plan.host);
+  add("step", plan.step);
+  add("unconstrained", plan.unconstrained);
+  for (const PlanFile::Offset& it : plan.tensors) {
+    out += fmt::format("at %{} {}\n", it.name, to_text(it.at));
+  }
+  for (const PlanFile::Offset& it : plan.workspaces) {
+    out += fmt::format("workspace {} {}\n", it.name, to_text(it.at));
+  }
   return out + "end\n";
 }
 
@@ -153,6 +208,7 @@ Result<PlanFile> parse_plan(std::string_view text) {
   HeadReader head(plan);
   int number = 0;
   bool has_ended = false;
+  bool has_prediction = false;
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (text.starts_with(kByteOrderMark)) text.remove_prefix(kByteOrderMark.size());
   while (!text.empty()) {
@@ -166,7 +222,15 @@ Result<PlanFile> parse_plan(std::string_view text) {
     if (has_ended) continue;
     const auto taken = head.take(line, number);
     if (!taken) return fail(taken.error());
-    if (!*taken) plan.decisions.push_back({.text = std::string(line), .number = number});
+    if (*taken) continue;
+    const auto predicted = take_prediction(plan, line, number);
+    if (!predicted) return fail(predicted.error());
+    if (!*predicted && has_prediction) {
+      return bad_line(number, "L06",
+                      "expected more of what the plan predicts; decisions stand above that");
+    }
+    has_prediction = *predicted;
+    if (!*predicted) plan.decisions.push_back({.text = std::string(line), .number = number});
   }
   if (Status whole = head.finish(number); !whole) return fail(whole.error());
   if (!has_ended) {

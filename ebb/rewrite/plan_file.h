@@ -6,13 +6,23 @@
 //   budget 16GiB
 //   recompute %a for gw after s
 //   swap %h for gh after s
+//   peak 15GiB
+//   host 3GiB
+//   step 212ms
+//   unconstrained 200ms
+//   at %x 0B
+//   at %h.host 0B
+//   workspace gw 1MiB
 //   end
 //
-// First the version of the format, then the fingerprint of the graph the plan was made for; device
-// and budget say what it was made with and may be left out; then decisions in the order in which
-// they are applied; then `end`, so that a part of a plan is none. `#` begins a comment. Names in a
-// decision are those of the graph as the decisions above have left it, so a decision is read when
-// its turn comes.
+// First the version of the format, then the fingerprint of the graph the plan was made for; device,
+// budget and host_budget say what it was made with and may be left out; then decisions in the order
+// in which they are applied; then what they are expected to lead to, which may be left out too: the
+// size of the arena and of the slab on the host, how long the step takes and how long it took
+// before, and at which byte of arena or slab each storage (by the tensor that it begins with) and
+// each workspace lies. At the end `end`, so that a part of a plan is none. `#` begins a comment.
+// Names in a decision are those of the graph as the decisions above have left it, so a decision is
+// read when its turn comes; to apply a plan, no more than the decisions is needed.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +50,21 @@ struct PlanFile {
   std::uint64_t fingerprint = 0;
   std::string device;  // empty: not given
   std::optional<Bytes> budget;
+  std::optional<Bytes> host_budget;
   std::vector<Line> decisions;
+  std::optional<Bytes> peak;
+  std::optional<Bytes> host;
+  std::optional<Duration> step;
+  std::optional<Duration> unconstrained;
+  struct Offset {
+    std::string name;  // of a tensor or a node, as the text spells it
+    Bytes at;
+    int number = 0;
+
+    friend bool operator==(const Offset&, const Offset&) = default;
+  };
+  std::vector<Offset> tensors;
+  std::vector<Offset> workspaces;
 };
 
 // A number that changes when the text of the graph does, apart from its notes on user code.

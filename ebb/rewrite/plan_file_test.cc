@@ -71,7 +71,7 @@ TEST(PlanFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error_of(head + "device a\ndevice b\n"),
             "my.plan:4: L04: the device is given twice; remove one");
   EXPECT_EQ(error_of(head + "budget 1GiB\nbudget 1GiB\n"),
-            "my.plan:4: L04: the budget is given twice; remove one");
+            "my.plan:4: L04: 'budget' is given twice; remove one");
   EXPECT_EQ(error_of(head + "budget much\n").substr(0, 16), "my.plan:3: L04: ");
   EXPECT_EQ(error_of(head + "delay a after b\n"),
             "my.plan:3: L03: the plan ends without the line 'end'; get the whole file");

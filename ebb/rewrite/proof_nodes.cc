@@ -169,7 +169,9 @@ std::string NodeProver::compare_operand(NodeId node, NodeId now, std::size_t ind
   const bool on_other_side =
       original_.type(tensor).residence != rewritten_.type(tensor_now).residence;
   const bool is_same = is(tensor_now) == tensor;
-  const bool updates_a_copy = operand.access == Access::kUpdate && !is_same;
+  // A clone updates snapshots, which are there for it (V21); the original its own operands.
+  const bool updates_a_copy =
+      operand.access == Access::kUpdate && !is_same && !matching_.is_added(now);
   const Holding& held = values_.held(tensor);
   const Holding& held_now = holding(tensor_now);
   if (held_now.tensor != held.tensor || held_now.codec != held.codec ||

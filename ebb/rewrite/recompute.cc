@@ -12,6 +12,18 @@
 namespace ebb {
 namespace {
 
+// The operand whose next version this result of the maker is; null when it is none.
+const Operand* updated_by(const Graph& graph, NodeId maker, TensorId result) {
+  for (const Operand& operand : graph.operands(maker)) {
+    if (operand.access == Access::kUpdate &&
+        graph.storage(operand.tensor) == graph.storage(result) &&
+        graph.offset(operand.tensor) == graph.offset(result)) {
+      return &operand;
+    }
+  }
+  return nullptr;
+}
+
 Objection objection_to_maker(const Rewriter& rewriter, TensorId source) {
   const Graph& graph = rewriter.graph();
   const NodeId maker = graph.producer(source);
@@ -25,13 +37,13 @@ Objection objection_to_maker(const Rewriter& rewriter, TensorId source) {
         fmt::format("'{}' computes '{}' again already; give its readers a group of their own there",
                     graph.name(maker), graph.name(original))};
   }
-  if (graph.updates_something(maker)) {
+  if (graph.root(graph.storage(source)) != source) {
     return Reason{"R05",
                   fmt::format("'{}' updates an operand, which happens once", graph.name(maker))};
   }
   const auto results = graph.results(maker);
   const auto view = std::find_if(results.begin(), results.end(), [&](TensorId result) {
-    return graph.root(graph.storage(result)) != result;
+    return graph.root(graph.storage(result)) != result && !updated_by(graph, maker, result);
   });
   if (view != results.end()) {
     return Reason{
@@ -52,13 +64,14 @@ Objection objection_to_operands(const Rewriter& rewriter, NodeId maker, NodeId f
     if (!operand.tensor.valid() || !needs_snapshot(rewriter, operand.tensor, first_reader)) {
       continue;
     }
-    const DType dtype = graph.type(operand.tensor).dtype;
-    if (element_size(dtype) != 0) continue;
+    const TensorType& type = graph.type(operand.tensor);
+    const bool has_size = element_size(type.dtype) != 0;
+    if (has_size && (operand.access == Access::kRead || !may_have_gaps(type))) continue;
     return Reason{
-        "R03",
-        fmt::format("'{}' updates %{} before, of which no copy can be taken: {} has no fixed size",
-                    graph.name(rewriter.updater(operand.tensor)), graph.name(operand.tensor),
-                    name(dtype))};
+        "R03", fmt::format("'{}' updates %{} before, of which no copy can be taken: {}",
+                           graph.name(rewriter.updater(operand.tensor)), graph.name(operand.tensor),
+                           has_size ? "it may have gaps between its elements"
+                                    : fmt::format("{} has no fixed size", name(type.dtype)))};
   }
   return std::nullopt;
 }
@@ -75,8 +88,7 @@ void add_clone(const Rewriter& rewriter, NodeId maker, NodeId first_reader, Tota
   }
 }
 
-TensorId find_or_make_snapshot(Rewriter& rewriter, TensorId tensor) {
-  if (const TensorId known = rewriter.find_copy(tensor, kSnapshot); known.valid()) return known;
+TensorId make_snapshot(Rewriter& rewriter, TensorId tensor) {
   const Graph& graph = rewriter.graph();
   const NodeId updater = rewriter.updater(tensor);
   const Operand operand{.tensor = tensor};
@@ -87,6 +99,12 @@ TensorId find_or_make_snapshot(Rewriter& rewriter, TensorId tensor) {
   const TensorId copy = rewriter.add_result(node, tensor, ".kept", graph.type(tensor));
   // The update waited for the maker of the tensor already.
   rewriter.note_wait(updater, node, false);
+  return copy;
+}
+
+TensorId find_or_make_snapshot(Rewriter& rewriter, TensorId tensor) {
+  if (const TensorId known = rewriter.find_copy(tensor, kSnapshot); known.valid()) return known;
+  const TensorId copy = make_snapshot(rewriter, tensor);
   rewriter.note_copy(tensor, kSnapshot, copy);
   return copy;
 }
@@ -99,7 +117,9 @@ void compute_again(Rewriter& rewriter, TensorId source, const ReaderGroup& group
   std::vector<NodeId> updaters;  // they wait for the clone to have read
   for (Operand& operand : operands) {
     if (!operand.tensor.valid()) continue;
-    if (needs_snapshot(rewriter, operand.tensor, first)) {
+    if (operand.access == Access::kUpdate) {
+      operand.tensor = make_snapshot(rewriter, operand.tensor);  // which nobody else reads
+    } else if (needs_snapshot(rewriter, operand.tensor, first)) {
       operand.tensor = find_or_make_snapshot(rewriter, operand.tensor);
     } else if (const NodeId updater = rewriter.updater(operand.tensor); updater.valid()) {
       updaters.push_back(updater);
@@ -114,6 +134,11 @@ void compute_again(Rewriter& rewriter, TensorId source, const ReaderGroup& group
   }
   TensorId again;
   for (const TensorId result : graph.results(maker)) {
+    if (const Operand* updated = updated_by(graph, maker, result)) {
+      const auto index = static_cast<std::size_t>(updated - graph.operands(maker).data());
+      rewriter.add_shared_result(clone, result, ".again", operands[index].tensor, Bytes{});
+      continue;
+    }
     const TensorId made = rewriter.add_result(clone, result, ".again", graph.type(result));
     if (result == source) again = made;
   }

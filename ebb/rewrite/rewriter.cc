@@ -188,6 +188,7 @@ NodeId Rewriter::add_clone(NodeId original, std::span<const Operand> operands, c
   set_place_of_execution(node, original, graph_.scope(original));
   const NodeId root = graph_.clone_of(original);
   edit_.set_clone_of(node, root.valid() ? root : original);
+  updates_.add(graph_, node);
   return node;
 }
 

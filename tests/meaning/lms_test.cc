@@ -13,6 +13,7 @@
 #include "ebb/graph/parse.h"
 #include "ebb/graph/print.h"
 #include "ebb/graph/verify.h"
+#include "ebb/graph/views.h"
 #include "ebb/order/gamma.h"
 #include "ebb/order/reachability.h"
 #include "ebb/rewrite/lms_graph.h"

@@ -404,6 +404,9 @@ class Generator {
       const auto [type, offset] = random_part(viewed);
       readable_.push_back(op.makes_view(random_name("v"), type, viewed, offset));
     }
+    // As batch normalisation does.
+    const bool makes_more = dice_.below(2) == 0;
+    const TensorId more = makes_more ? op.makes(random_name("t"), random_type()) : TensorId();
     for (const TensorId tensor : old) {
       const TensorId next = op.makes_next(random_name("w"), tensor);
       // The old version is no more.
@@ -411,6 +414,7 @@ class Generator {
       std::erase_if(readable_, [&](TensorId t) { return graph().storage(t) == storage; });
       readable_.push_back(next);
     }
+    if (more.valid()) readable_.push_back(more);
   }
 
   void add_swap() {

@@ -1,4 +1,4 @@
-#include "ebb/lower/elementwise.h"
+#include "ebb/order/elementwise.h"
 
 #include <algorithm>
 #include <array>

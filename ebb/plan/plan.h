@@ -1,0 +1,89 @@
+// From "this many bytes" to a step that fits: the whole way, on one page.
+//
+//   const auto planned = make_plan(graph, *find_device("h200"), {.budget = Bytes{16} << 30});
+//   if (!planned) return planned.error();                  // sizes unknown, absurd costs
+//   if (planned->infeasible) explain(*planned->infeasible);
+//   else write(to_text(planned->plan->file));
+//
+// costs (costs.h) → what may be moved (step_model.h, may_do.h) → choices (planner.h) → decisions
+// (decide.h) → the rewritten graph, proved → offsets (arena.h) → timeline (simulate.h). Where
+// offsets need more than the lines hold, or a rule says no after all, the planner is asked again
+// with less to choose from; a plan that comes out has been measured on the rewritten graph, and
+// fits. Deterministic for a number of evaluations and a seed.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ebb/base/result.h"
+#include "ebb/base/units.h"
+#include "ebb/graph/graph.h"
+#include "ebb/plan/arena.h"
+#include "ebb/plan/costs.h"
+#include "ebb/plan/device.h"
+#include "ebb/plan/profile.h"
+#include "ebb/plan/timeline.h"
+#include "ebb/rewrite/plan_file.h"
+
+namespace ebb {
+
+struct PlanOptions {
+  Bytes budget{};                                   // of the arena
+  std::optional<Bytes> host_budget = std::nullopt;  // of the slab; not given: as much as it takes
+  const Profile* profile = nullptr;
+  bool may_swap = true;
+  bool may_recompute = true;
+  Bytes min_bytes{1};  // smaller tensors stay
+  // How many steps search may simulate; not given: as many as take about a second.
+  std::optional<std::uint32_t> evaluations = std::nullopt;
+  std::uint64_t seed = 1;
+  std::function<void(std::uint32_t done, std::uint32_t of, Duration best)> progress = nullptr;
+  std::function<bool()> is_out_of_time = nullptr;  // asked in search, which then ends
+};
+
+struct Plan {
+  PlanFile file;  // decisions, prediction, offsets
+  Graph graph;    // after the decisions
+  StepCosts costs;
+  Arena arena;
+  Timeline timeline;
+  std::uint32_t evaluations = 0;  // how many steps were simulated
+
+  [[nodiscard]] Bytes peak() const { return arena.size; }
+  [[nodiscard]] Duration step() const { return timeline.total; }
+};
+
+// What no plan was found for, and why.
+struct Infeasible {
+  Bytes least;  // a budget for which there is a plan, the least that was found
+  // The operation at which that plan holds most, and what is there then.
+  std::string operation;
+  struct Resident {
+    std::string what;  // "%h", "%h.back", "the workspace of 'gw'"
+    Bytes size;
+    std::string why;  // it is there: "a parameter stays", "'conv1' reads it"
+  };
+  std::vector<Resident> residents;  // largest first
+};
+
+struct Planned {
+  std::optional<Plan> plan;
+  std::optional<Infeasible> infeasible;  // where there is no plan
+  Bytes floor;                           // what the largest operation needs by itself
+  Bytes unconstrained;                   // the arena of the graph as it is
+  Duration unconstrained_step{};
+};
+
+// Of a graph that the verifier accepts and nobody has rewritten. Fails (kBadInput) where costs or
+// sizes are not known, and where the graph was rewritten before.
+[[nodiscard]] Result<Planned> make_plan(const Graph& graph, const Device& device,
+                                        const PlanOptions& options);
+
+// What the graph takes as it is: the arena that per cents of a budget are of.
+[[nodiscard]] Result<Bytes> unconstrained_bytes(const Graph& graph, const Device& device,
+                                                const PlanOptions& options);
+
+}  // namespace ebb

@@ -93,9 +93,10 @@ Floor find_floor(const Graph& graph) {
     // The host reads device tensors through copies, piece by piece if need be.
     if (!graph.is_op(node) || graph.runs_on_host(node)) continue;
     Bytes bytes = graph.workspace(node);
+    const bool runs = !makes_only_views(graph, node);
     const auto count = [&](TensorId tensor) {
       const StorageId storage = graph.storage(tensor);
-      if (last_user[storage.index()] == node) return;
+      if (!runs || last_user[storage.index()] == node) return;
       last_user[storage.index()] = node;
       const auto size = graph.size(storage);
       if (size && graph.residence(storage) == Residence::kDevice) bytes += *size;

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "ebb/graph/control_flow.h"
+#include "ebb/graph/dependence.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/views.h"
 #include "ebb/rewrite/lms_names.h"
@@ -47,10 +48,11 @@ std::vector<LmsCandidates::Obstacle> LmsCandidates::find_obstacles() const {
       if (goes_out) note(operand.tensor, Obstacle::kAlreadySwapped);
     }
   }
+  const Updates updates(graph_);
   for (const NodeId node : graph_.order()) {
     for (const TensorId result : graph_.results(node)) {
       const TensorId root = graph_.root(graph_.storage(result));
-      if (root == result || can_be_remade(node, root, obstacles)) {
+      if (root == result || can_be_remade(node, root, updates)) {
         continue;
       }
       note(result, Obstacle::kFixedView);
@@ -60,17 +62,15 @@ std::vector<LmsCandidates::Obstacle> LmsCandidates::find_obstacles() const {
 }
 
 // Whether what makes a view of `root` may run again later, on a copy.
-bool LmsCandidates::can_be_remade(NodeId view, TensorId root,
-                                  const std::vector<Obstacle>& obstacles) const {
+bool LmsCandidates::can_be_remade(NodeId view, TensorId root, const Updates& updates) const {
   const auto operands = graph_.operands(view);
   const NodeId producer = graph_.producer(root);
   // Between the elements of an input may be more of them.
   if (!graph_.is_op(producer) && may_have_gaps(graph_.type(root))) return false;
   return makes_only_views(graph_, view) && graph_.scope(view) == graph_.scope(producer) &&
          std::none_of(operands.begin(), operands.end(), [&](const Operand& operand) {
-           return operand.tensor.valid() &&
-                  (is_opaque(graph_.type(operand.tensor).dtype) ||
-                   obstacles[graph_.storage(operand.tensor).index()] == Obstacle::kUpdated);
+           return operand.tensor.valid() && (is_opaque(graph_.type(operand.tensor).dtype) ||
+                                             updates.is_updated(graph_.storage(operand.tensor)));
          });
 }
 

@@ -56,8 +56,7 @@ class LmsCandidates {
   enum class Obstacle : std::uint8_t { kNone, kFixedView, kUpdated, kAlreadySwapped };
 
   [[nodiscard]] std::vector<Obstacle> find_obstacles() const;
-  [[nodiscard]] bool can_be_remade(NodeId view, TensorId root,
-                                   const std::vector<Obstacle>& obstacles) const;
+  [[nodiscard]] bool can_be_remade(NodeId view, TensorId root, const Updates& updates) const;
   [[nodiscard]] bool may_read_copy(NodeId reader) const;
 
   const Graph& graph_;

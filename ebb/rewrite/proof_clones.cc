@@ -2,6 +2,22 @@
 #include "ebb/rewrite/proof_nodes.h"
 
 namespace ebb {
+namespace {
+
+// The number of the operand whose next version the result is.
+std::optional<std::size_t> find_updated(const Graph& graph, NodeId node, TensorId result) {
+  const auto operands = graph.operands(node);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    if (operands[i].access == Access::kUpdate &&
+        graph.storage(operands[i].tensor) == graph.storage(result) &&
+        graph.offset(operands[i].tensor) == graph.offset(result)) {
+      return i;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace
 
 Difference NodeProver::is_no_clone(NodeId node, NodeId clone, std::string_view why) const {
   return differ("S07", node, clone, "'{}' does not compute '{}' again: {}: {} is to repeat {}",
@@ -21,6 +37,16 @@ std::optional<Difference> NodeProver::take_clone(NodeId node, NodeId clone) {
     return refuse(fmt::format("it {}", what));
   }
   compare_controls(node, clone);
+  if (original_.updates_something(node)) {
+    // It waits for who reads what it overwrites; its clone overwrites copies.
+    if (!dependence_) dependence_.emplace(original_);
+    for (const Dependence::Edge& edge : dependence_->before(node)) {
+      if (edge.reason == Dependence::Reason::kWriteAfterRead ||
+          edge.reason == Dependence::Reason::kWriteAfterWrite) {
+        lost_edges_.push_back({edge.node, node, clone});
+      }
+    }
+  }
   if (auto found = check_scope(clone, node)) return found;
   const auto results = original_.results(node);
   const auto results_now = rewritten_.results(clone);
@@ -43,7 +69,9 @@ std::optional<Difference> NodeProver::take_clone_result(NodeId node, TensorId re
                   .root = is(rewritten_.root(storage_now)),
                   .extract = extract,
                   .place = rewritten_.offset(result_now).count + extract.shift};
-  if (!lie_alike(values_.spot(result), spot, original_.type(result))) {
+  const auto updated = find_updated(original_, node, result);
+  const bool is_same_update = updated && updated == find_updated(rewritten_, clone, result_now);
+  if (!is_same_update && !lie_alike(values_.spot(result), spot, original_.type(result))) {
     return is_no_clone(node, clone,
                        fmt::format("%{} lies elsewhere than a copy of %{} would",
                                    rewritten_.name(result_now), original_.name(result)));

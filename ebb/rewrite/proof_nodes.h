@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "ebb/graph/dependence.h"
 #include "ebb/graph/graph.h"
 #include "ebb/rewrite/codec.h"
 #include "ebb/rewrite/proof.h"
@@ -96,6 +97,7 @@ class NodeProver {
   std::vector<ScalarId> scalar_origins_;  // by scalar of the rewritten graph
   std::vector<Extract> extracts_;         // by storage of the rewritten graph
   std::vector<NodeId> last_waiter_;       // by node of the original: who waits for it, of late
+  std::optional<Dependence> dependence_;  // of the original; built when first asked
   std::vector<LostEdge> lost_edges_;
   std::vector<FreedReader> freed_readers_;
 };

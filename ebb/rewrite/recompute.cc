@@ -127,6 +127,8 @@ void compute_again(Rewriter& rewriter, TensorId source, const ReaderGroup& group
   }
   const NodeId clone = rewriter.add_clone(maker, operands, Rewriter::Place::right_above(first));
   rewriter.set_scope(clone, scope_of_copy(rewriter, source, group));
+  // The original waits for who reads what it overwrites, and so must its clone.
+  if (graph.updates_something(maker)) rewriter.add_control(clone, maker);
   rewriter.add_control(clone, group.trigger);
   for (const NodeId updater : updaters) {
     rewriter.note_wait(updater, clone,

@@ -8,7 +8,8 @@
 // Why:     u' reads what u read. An operand that is overwritten before u' runs is read from a copy
 //          taken right above the update (ebb::snapshot); one that is overwritten later waits for
 //          u', which stands above it, so no cycle closes. What u updates (batch normalisation its
-//          running statistics), u' updates on a copy of its own, taken right above u.
+//          running statistics), u' updates on a copy of its own, taken right above u; it waits for
+//          u then, so that its readers still wait for all that u waits for.
 //
 // A chain is several decisions, last first: `recompute %b for r after g`, then `recompute %a for
 // b.again after g`.

@@ -114,11 +114,18 @@ class PlanMaker {
       const Bytes host_over = plan->arena.host_size - options_.host_budget.value_or(kNoLimit);
       if (is_least) least = std::move(plan);
       if (!chosen.fits) break;
-      if (over.count > 0) budget -= over;
-      if (host_over.count > 0) host_budget -= host_over;
+      if (over.count > 0) budget = lowered(budget, chosen.peak, over, attempt);
+      if (host_over.count > 0) host_budget = lowered(host_budget, host_budget, host_over, attempt);
       ++attempt;
     }
     planned_.infeasible = explain(*least);
+  }
+
+  // Below what was planned last, and by more each time: what offsets need beyond the lines jumps up
+  // and down a little from plan to plan.
+  static Bytes lowered(Bytes budget, Bytes planned, Bytes over, int attempt) {
+    const std::int64_t step = std::max(over.count, budget.count / 4096) << (attempt / 2);
+    return Bytes{std::min(budget, planned).count - step};
   }
 
   // The rewritten graph, laid out and simulated; or nothing, when a rule has refused a choice, and

@@ -59,9 +59,14 @@ class Planner {
   PlannerResult run() {
     const Choices nothing(gaps_.size(), Means::kKeep);
     if (try_out(nothing)) return finished();
-    for (const double price : kLinkPrices) {
-      Choices choices = nothing;
-      if (make_fit(choices, price)) trim(choices, price);
+    // Where nothing fits, all that can go may have to, so that chains need less.
+    for (const int part : {4, 3, 2, 0}) {
+      const Bytes goal{options_.budget.count / 4 * part};
+      for (const double price : kLinkPrices) {
+        Choices choices = nothing;
+        if (make_fit(choices, price, goal)) trim(choices, price);
+      }
+      if (best_.fits) break;
     }
     if (best_.fits) search();
     return finished();
@@ -94,17 +99,20 @@ class Planner {
   // --- Greed.
 
   // Makes gaps absent until the choices fit, by the price of the link.
-  bool make_fit(Choices& choices, double link_price) {
+  bool make_fit(Choices& choices, double link_price, Bytes goal) {
+    // What clones need besides is not known before the next evaluation: aim lower by what was
+    // missed.
     for (int round = 0; round < kMostRounds; ++round) {
       if (try_out(choices)) return true;
       if (last_->verdict != Verdict::kOverBudget) return false;
-      if (!reduce(choices, link_price, round)) return false;
+      if (round > 0) goal -= last_->peak - options_.budget;
+      if (!reduce(choices, link_price, goal)) return false;
     }
     return false;
   }
 
   // Whether any gap was made absent.
-  bool reduce(Choices& choices, double link_price, int round) {
+  bool reduce(Choices& choices, double link_price, Bytes goal) {
     find_lines();
     LoadTree load(last_->held);
     const auto lines = static_cast<std::uint32_t>(last_->held.size());
@@ -120,9 +128,6 @@ class Planner {
       if (choices[gap] == Means::kKeep) offer(gap);
     }
     bool is_changed = false;
-    // What clones need besides is not known before the next evaluation: aim lower from round to
-    // round.
-    const Bytes goal{options_.budget.count - options_.budget.count / 256 * round};
     while (load.max() > goal) {
       const auto gap = queue.cheapest_at(load.argmax());
       if (!gap) break;
@@ -242,7 +247,7 @@ class Planner {
       choices = best_.choices;
       change(choices);
       const double price = kLinkPrices[random_.below(kLinkPrices.size())];
-      if (make_fit(choices, price)) trim(choices, price);
+      if (make_fit(choices, price, options_.budget)) trim(choices, price);
     }
   }
 

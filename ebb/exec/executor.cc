@@ -1,6 +1,7 @@
 #include "ebb/exec/executor.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <exception>
 
@@ -13,6 +14,8 @@
 
 namespace ebb::exec {
 namespace {
+
+using Clock = std::chrono::steady_clock;
 
 // "%x: f32[2,3], %w: f32[3]", each tensor once.
 std::string operand_types(const Graph& graph, NodeId node) {
@@ -160,8 +163,10 @@ Status Executor::take_given(Scalars& scalars) const {
   return {};
 }
 
-Status Executor::run(Scalars& scalars, const Interrupted& interrupted) {
+Status Executor::run(Scalars& scalars, const Interrupted& interrupted,
+                     std::vector<Duration>* times) {
   torn_ = {};
+  if (times != nullptr) times->clear();
   if (Status ok = take_given(scalars); !ok) return ok;
   torn_.updates_in_all = updates_in_all_;
   Replay replay;
@@ -178,8 +183,12 @@ Status Executor::run(Scalars& scalars, const Interrupted& interrupted) {
     }
     // In doubt until it returns, whatever way it leaves.
     torn_.updates_in_doubt = ready.updates;
+    const auto begin = times != nullptr ? Clock::now() : Clock::time_point();
     if (Status ok = run_one(ready, replay, scalars); !ok) {
       return fail(explain(std::move(ok.error()), i));
+    }
+    if (times != nullptr) {
+      times->push_back(std::chrono::duration_cast<Duration>(Clock::now() - begin));
     }
     torn_.updates_in_doubt = 0;
     torn_.updates_done += ready.updates;

@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "ebb/base/result.h"
+#include "ebb/base/units.h"
 #include "ebb/exec/allocation.h"
 #include "ebb/exec/kernel.h"
 #include "ebb/exec/scalars.h"
@@ -72,7 +73,11 @@ class Executor {
   // On an error the message has the node's line, its operands' types, the line of user code
   // (attribute ebb.at), and how much of the state had been updated: torn() says it as data, until
   // the next run. The arena can be used again. Of exceptions only InternalError comes through.
-  [[nodiscard]] Status run(Scalars& scalars, const Interrupted& interrupted = nullptr);
+  //
+  // `times`, where there is one, becomes how long each instruction of the program took; after an
+  // error, those before it.
+  [[nodiscard]] Status run(Scalars& scalars, const Interrupted& interrupted = nullptr,
+                           std::vector<Duration>* times = nullptr);
   [[nodiscard]] const Torn& torn() const { return torn_; }
 
   [[nodiscard]] std::byte* place(TensorId tensor) const { return places_[tensor.index()]; }

@@ -24,4 +24,13 @@ struct Recipe {
   std::vector<Request> requests;  // in the order of asking
 };
 
+// The bytes that an operation's temporaries take turns in, alive at its line only.
+struct Workspace {
+  Bytes size;                  // aligned; zero where nothing is temporary
+  std::vector<Bytes> offsets;  // by request, from the begin of the workspace; zero for the others
+};
+
+// The recipe must be one that check_recipe (lower/runnable.h) takes.
+Workspace lay_out_workspace(const Recipe& recipe, Bytes alignment);
+
 }  // namespace ebb

@@ -49,7 +49,7 @@ Result<std::unique_ptr<Step>> Step::make(Graph graph, const StepOptions& options
 }
 
 Status Step::run(const std::map<std::string, exec::Number>& scalars,
-                 const exec::Executor::Interrupted& interrupted) {
+                 const exec::Executor::Interrupted& interrupted, std::vector<Duration>* times) {
   exec::Scalars values(graph_);
   std::size_t found = 0;
   for (const ScalarId scalar : graph_.scalars()) {
@@ -76,7 +76,7 @@ Status Step::run(const std::map<std::string, exec::Number>& scalars,
     }
   }
   const NoFill no_fill;
-  return executor_->run(values, interrupted);
+  return executor_->run(values, interrupted, times);
 }
 
 }  // namespace ebb::torch

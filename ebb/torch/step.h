@@ -41,7 +41,8 @@ class Step {
 
   // Every runtime scalar of the graph must be given. See exec::Executor::run.
   [[nodiscard]] Status run(const std::map<std::string, exec::Number>& scalars,
-                           const exec::Executor::Interrupted& interrupted = nullptr);
+                           const exec::Executor::Interrupted& interrupted = nullptr,
+                           std::vector<Duration>* times = nullptr);
 
   [[nodiscard]] const exec::Torn& torn() const { return executor_->torn(); }
 

@@ -41,12 +41,13 @@ class Machine {
         Executor::make(graph_, program_, kernels_, *arena_, *host_).value());
   }
 
-  Status run(double bad, const Executor::Interrupted& interrupted = nullptr) {
+  Status run(double bad, const Executor::Interrupted& interrupted = nullptr,
+             std::vector<Duration>* times = nullptr) {
     const std::string input = "sixteen bytes ..";
     std::memcpy(place("x"), input.data(), input.size());
     Scalars scalars(graph_);
     scalars.set(graph_.find_scalar("bad"), bad);
-    return executor_->run(scalars, interrupted);
+    return executor_->run(scalars, interrupted, times);
   }
 
   [[nodiscard]] std::byte* place(const char* name) const {
@@ -77,6 +78,15 @@ TEST(Executor, ChangesTheStateFromStepToStep) {
   EXPECT_NE(once, zeros);
   EXPECT_NE(machine.bytes("w"), once);
   EXPECT_TRUE(machine.torn().is_whole());
+}
+
+TEST(Executor, TimesEveryInstructionUpToAnError) {
+  Machine machine(step_with("%b: f32[4] = test::fail(%x) {when = $bad}"));
+  std::vector<Duration> times;
+  ASSERT_TRUE(machine.run(0, nullptr, &times));
+  EXPECT_EQ(times.size(), 4U);
+  ASSERT_FALSE(machine.run(1, nullptr, &times));
+  EXPECT_EQ(times.size(), 2U);
 }
 
 TEST(Executor, SaysWhatFailedWhereAndHowFarTheStateIs) {

@@ -33,6 +33,7 @@ constexpr const char* kFooter =
     "  ebb run step.ebb\n"
     "  ebb run step.ebb --steps 100 -o after.safetensors\n"
     "  ebb run step.ebb --state after.safetensors --scalar lr=0.01 --steps 100\n"
+    "  ebb run step.ebb --steps 10 --save-profile step.json\n"
     "  ebb run step.ebb --steps 10 --json | jq '.steps[].outputs[0]'\n"
     "  ebb run step.ebb --program | less";
 
@@ -74,6 +75,10 @@ int read_options_and_run(int argc, char** argv) {
   auto* output = app.add_option("-o,--output", options.output,
                                 "Where to write the state after the last step, for --state")
                      ->type_name("FILE.safetensors");
+  auto* profile =
+      app.add_option("--save-profile", options.profile,
+                     "Where to write what each operation took, and its workspace, for planning")
+          ->type_name("FILE.json");
   auto* program = app.add_flag("--program", options.program,
                                "Print the instructions and where everything lies, and run nothing");
   app.add_option("--threads", options.threads,
@@ -81,7 +86,7 @@ int read_options_and_run(int argc, char** argv) {
       ->check(CLI::Range(1, 4096).description(""))
       ->type_name("N");
   auto* json = app.add_flag("--json", options.json, "Print one JSON object, at the end");
-  program->excludes(json)->excludes(output);
+  program->excludes(json)->excludes(output)->excludes(profile);
   app.footer(kFooter);
   try {
     app.parse(argc, argv);
@@ -100,6 +105,10 @@ int read_options_and_run(int argc, char** argv) {
   if (options.output == "-") {
     return report_usage("the state cannot go to standard output, where the losses go; name a file",
                         "ebb run");
+  }
+  if (options.profile == "-") {
+    return report_usage(
+        "the profile cannot go to standard output, where the losses go; name a file", "ebb run");
   }
   const auto status = run(options);
   return status ? *status : report(status.error());

@@ -12,7 +12,9 @@
 #include <nlohmann/json.hpp>
 
 #include "ebb/base/file.h"
+#include "ebb/exec/profiler.h"
 #include "ebb/graph/text_names.h"
+#include "ebb/plan/profile.h"
 #include "ebb/torch/step.h"
 #include "ebb/torch/version.h"
 #include "interrupt.h"
@@ -52,7 +54,7 @@ Result<std::string> state_path(const RunOptions& options) {
   return beside.string();
 }
 
-// Whether the state could be written now: better known before the run than after it.
+// Whether the file could be written now: better known before the run than after it.
 Status check_output(const std::string& path) {
   const auto refuse = [&](int cause) {
     return fail(ErrorKind::kBadInput,
@@ -124,20 +126,24 @@ std::string json_text(const Program& program, const std::vector<StepRecord>& rec
 // The run itself: a step with its state in place.
 class Run {
  public:
-  Run(torch::Step& step, const StateFile& state, const ScalarValues& scalars)
-      : step_(step), state_(state), scalars_(scalars) {}
+  // The profiler may be null.
+  Run(torch::Step& step, const StateFile& state, const ScalarValues& scalars,
+      exec::Profiler* profiler)
+      : step_(step), state_(state), scalars_(scalars), profiler_(profiler) {}
 
   // Does one more step; nullptr when Ctrl-C came before it had changed anything.
   [[nodiscard]] Result<const StepRecord*> do_step() {
     const auto begin = Clock::now();
     state_.fill_inputs(step_);
     bool stopped = false;
-    const Status ok = step_.run(records_.empty() ? scalars_.first : scalars_.later,
-                                [&] { return stopped = was_interrupted(); });
+    const Status ok = step_.run(
+        records_.empty() ? scalars_.first : scalars_.later,
+        [&] { return stopped = was_interrupted(); }, profiler_ == nullptr ? nullptr : &times_);
     if (stopped) return nullptr;
     if (!ok) return fail(ok.error());
     StepRecord& record = records_.emplace_back();
     record.duration = std::chrono::duration_cast<Duration>(Clock::now() - begin);
+    if (profiler_ != nullptr) profiler_->add_step(times_);
     for (const TensorId tensor : step_.graph().outputs()) {
       record.returned.push_back(returned_number(step_, tensor));
     }
@@ -150,6 +156,8 @@ class Run {
   torch::Step& step_;
   const StateFile& state_;
   const ScalarValues& scalars_;
+  exec::Profiler* profiler_;
+  std::vector<Duration> times_;  // of the step at hand, by instruction
   std::vector<StepRecord> records_;
 };
 
@@ -160,9 +168,9 @@ std::string interruption(std::size_t done, const RunOptions& options) {
                      : done == 0
                          ? fmt::format("interrupted in step 1 of {}", options.steps)
                          : fmt::format("interrupted after step {} of {}", done, options.steps);
-  if (!options.output.empty()) {
-    line +=
-        fmt::format("; {} is {}", printable(options.output), complete ? "written" : "not written");
+  for (const std::string& file : {options.output, options.profile}) {
+    if (file.empty()) continue;
+    line += fmt::format("; {} is {}", printable(file), complete ? "written" : "not written");
   }
   return line;
 }
@@ -193,13 +201,28 @@ Status set_generator(const RunOptions& options, const StateFile& state, const st
   return {};
 }
 
+Status save_state(const RunOptions& options, const torch::Step& step, const StateFile& state,
+                  const ScalarValues& scalars) {
+  Metadata metadata = scalar_metadata(scalars.later);
+  if (is_deterministic(state)) metadata[std::string(kDeterministic)] = "true";
+  return state.save(options.output, step, std::move(metadata), generator_state());
+}
+
+Status save_profile(const std::string& path, const exec::Profiler& profiler) {
+  const auto profile = profiler.profile("cpu");
+  if (!profile) return fail(profile.error());
+  return write_file(path, to_json(*profile));
+}
+
 Result<int> run_steps(const RunOptions& options, torch::Step& step, const StateFile& state,
                       const ScalarValues& scalars) {
   if (!options.json) {
     if (Status ok = write_file("-", head_line(step.program())); !ok) return fail(ok.error());
   }
   note_interrupts_from_now_on();
-  Run run(step, state, scalars);
+  std::optional<exec::Profiler> profiler;
+  if (!options.profile.empty()) profiler.emplace(step.graph(), step.program(), step.recipes());
+  Run run(step, state, scalars, profiler ? &*profiler : nullptr);
   const auto wanted = static_cast<std::size_t>(options.steps);
   while (run.records().size() < wanted && !was_interrupted()) {
     const auto record = run.do_step();
@@ -208,11 +231,13 @@ Result<int> run_steps(const RunOptions& options, torch::Step& step, const StateF
     const std::string line = step_line(step.graph(), run.records().size(), **record);
     if (Status ok = write_file("-", line); !ok) return fail(ok.error());
   }
-  if (!options.output.empty() && run.records().size() == wanted) {
-    Metadata metadata = scalar_metadata(scalars.later);
-    if (is_deterministic(state)) metadata[std::string(kDeterministic)] = "true";
-    const Status ok = state.save(options.output, step, std::move(metadata), generator_state());
-    if (!ok) return fail(ok.error());
+  if (run.records().size() == wanted) {
+    if (!options.output.empty()) {
+      if (Status ok = save_state(options, step, state, scalars); !ok) return fail(ok.error());
+    }
+    if (profiler) {
+      if (Status ok = save_profile(options.profile, *profiler); !ok) return fail(ok.error());
+    }
   }
   if (options.json) {
     const std::string text = json_text(step.program(), run.records());
@@ -241,8 +266,9 @@ Result<int> run(const RunOptions& options) {
   const auto scalars = scalar_values(*graph, state->metadata(), options.scalars, shown_name(*path));
   if (!scalars) return fail(scalars.error());
   if (Status ok = set_generator(options, *state, *path); !ok) return fail(ok.error());
-  if (!options.output.empty()) {
-    if (Status ok = check_output(options.output); !ok) return fail(ok.error());
+  for (const std::string& file : {options.output, options.profile}) {
+    if (file.empty()) continue;
+    if (Status ok = check_output(file); !ok) return fail(ok.error());
   }
   print_notes(*state, *path);
   if (is_deterministic(*state)) use_deterministic_algorithms();

@@ -17,6 +17,7 @@ struct RunOptions {
   std::vector<std::string> scalars;  // NAME=VALUE
   std::optional<std::uint64_t> seed;
   std::string output;    // where the state goes after the last step; empty: nowhere
+  std::string profile;   // where the measured times go, likewise
   bool program = false;  // print it instead of running it
   bool json = false;     // print one object at the end instead of lines
   std::optional<int> threads;

@@ -8,7 +8,6 @@
 #include "ebb/lower/program.h"
 #include "ebb/lower/runnable.h"
 #include "ebb/plan/arena.h"
-#include "ebb/plan/layout.h"
 
 namespace ebb {
 namespace {
@@ -71,34 +70,20 @@ class Lowering {
 
   // Places of results and workspaces are filled in when they are known.
   void add_servings(NodeId node) {
-    const auto first = static_cast<std::uint32_t>(program_.servings.size());
-    const auto count = static_cast<std::uint32_t>(recipe(node).requests.size());
-    std::vector<LayoutBuffer> temporaries;
-    std::vector<std::uint32_t> servings;  // of the temporaries
-    for (std::uint32_t i = 0; i < count; ++i) {
+    const Workspace workspace = lay_out_workspace(recipe(node), options_.alignment);
+    needs_.workspaces[node.index()] = workspace.size;
+    for (std::size_t i = 0; i < recipe(node).requests.size(); ++i) {
       const Request& request = recipe(node).requests[i];
+      const auto serving = static_cast<std::uint32_t>(program_.servings.size());
       const bool kept = request.result == Request::kKept;
       program_.servings.push_back(
           {.size = request.size, .offset = kept ? Serving::kElsewhere : Bytes{}});
       if (request.result >= 0) {
-        results_served_.push_back({first + i, storage_of(node, request)});
+        results_served_.push_back({serving, storage_of(node, request)});
       } else if (!kept) {
-        temporaries.push_back(
-            {.size = aligned(request.size), .first = i, .last = request.freed_after - 1, .at = {}});
-        servings.push_back(first + i);
+        temporaries_served_.push_back({serving, node, workspace.offsets[i]});
       }
     }
-    if (temporaries.empty()) return;
-    const Layout inside = lay_out(temporaries, {.alignment = options_.alignment});
-    needs_.workspaces[node.index()] = inside.size;
-    for (std::size_t i = 0; i < servings.size(); ++i) {
-      temporaries_served_.push_back({servings[i], node, inside.offsets[i]});
-    }
-  }
-
-  [[nodiscard]] Bytes aligned(Bytes bytes) const {
-    const std::int64_t mask = options_.alignment.count - 1;
-    return Bytes{(bytes.count + mask) & ~mask};
   }
 
   void place_all() {

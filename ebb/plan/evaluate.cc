@@ -16,6 +16,15 @@ constexpr std::size_t kMostLines = 4;
 }  // namespace
 
 std::vector<Gap> find_gaps(const StepModel& model) {
+  std::vector<bool> may_be_read_again(model.values.size());
+  for (std::uint32_t i = 0; i < model.operations.size(); ++i) {
+    const auto results = model.results_of(i);
+    const bool may_run_again =
+        std::any_of(results.begin(), results.end(),
+                    [&](std::uint32_t value) { return model.values[value].can_recompute; });
+    if (!may_run_again) continue;
+    for (const std::uint32_t value : model.operands_of(i)) may_be_read_again[value] = true;
+  }
   std::vector<Gap> gaps;
   for (std::uint32_t i = 0; i < model.values.size(); ++i) {
     const StepModel::Value& value = model.values[i];
@@ -25,8 +34,19 @@ std::vector<Gap> find_gaps(const StepModel& model) {
       if (after != kNone && use > after + 1) gaps.push_back({i, after, use});
       after = use;
     }
+    if (may_be_read_again[i] && after != kNone) gaps.push_back({i, after, kNone});
   }
   return gaps;
+}
+
+Choices choose_nothing(const StepModel& model, const std::vector<Gap>& gaps) {
+  Choices choices(gaps.size(), Means::kKeep);
+  for (std::size_t i = 0; i < gaps.size(); ++i) {
+    if (gaps[i].is_tail() && model.values[gaps[i].value].can_recompute) {
+      choices[i] = Means::kRecompute;
+    }
+  }
+  return choices;
 }
 
 Evaluator::Evaluator(const StepModel& model, const std::vector<Gap>& gaps, const Link& link,
@@ -65,6 +85,7 @@ bool Evaluator::make_lines() {
   out_.ins.clear();
   out_.outs.clear();
   out_.reads.clear();
+  out_.extensions.clear();
   dropped_.clear();
   changes_.clear();
   transients_.clear();
@@ -140,13 +161,28 @@ void Evaluator::end_stay(std::uint32_t value) {
   if (changes_.size() < needed) changes_.resize(needed);
   changes_[state.first_line] += size;
   changes_[state.last_line + 1] -= size;
-  if (state.absent_by == Means::kSwap && !state.is_swapped_out) {
-    state.is_swapped_out = true;
-    state.copied_out = static_cast<std::uint32_t>(out_.outs.size());
-    out_.outs.push_back({value, 0});
-    dropped_.push_back({value, state.last_line});
-  }
+  if (state.copy == kNone) state.original_last = state.last_line;
+  if (state.absent_by == Means::kSwap && !state.is_swapped_out) add_swap_out(value);
   hand_over(value);
+}
+
+// Of the original, whose bytes may be needed by the copy after their last line.
+void Evaluator::add_swap_out(std::uint32_t value) {
+  State& state = states_[value];
+  state.is_swapped_out = true;
+  state.copied_out = static_cast<std::uint32_t>(out_.outs.size());
+  out_.outs.push_back({value, 0});
+  dropped_.push_back({value, state.original_last});
+  if (state.is_original_taken) {  // not while it is copied
+    transients_[state.original_last] += model_.values[value].size;
+    state.is_original_taken = false;
+  }
+}
+
+Means Evaluator::means_of_tail(std::uint32_t value) const {
+  const std::uint32_t end = first_gap_[value + 1];
+  if (end > first_gap_[value] && gaps_[end - 1].is_tail()) return (*choices_)[end - 1];
+  return Means::kRecompute;
 }
 
 // A result of the last line that used the value may lie where it lay; not while it is copied out.
@@ -163,6 +199,7 @@ void Evaluator::hand_over(std::uint32_t value) {
     transients_[line] -= model_.values[value].size;
     has_taken_over_[line] = true;
     state.taken_at = line;
+    state.is_original_taken = is_original;
     return;
   }
 }
@@ -171,7 +208,11 @@ bool Evaluator::bring(std::uint32_t value, std::uint32_t operation, int depth) {
   State& state = states_[value];
   if (state.is_present) return true;
   const auto line = static_cast<std::uint32_t>(out_.lines.size());
-  if (state.absent_by == Means::kSwap) {
+  const bool is_dead = state.absent_by == Means::kKeep;
+  Means means = is_dead ? means_of_tail(value) : state.absent_by;
+  if (means == Means::kRecompute && !model_.values[value].can_recompute) means = Means::kKeep;
+  if (means == Means::kSwap) {
+    if (!state.is_swapped_out) add_swap_out(value);
     state.is_present = true;
     state.is_clone = false;
     state.copy = static_cast<std::uint32_t>(out_.ins.size());
@@ -179,13 +220,17 @@ bool Evaluator::bring(std::uint32_t value, std::uint32_t operation, int depth) {
     state.first_line = state.last_line = line;
     return true;
   }
-  const bool is_dead = state.absent_by == Means::kKeep;
-  if (is_dead && !model_.values[value].can_recompute) {
+  if (means == Means::kKeep) {
     // Then it was not let go: its last stay goes on.
+    out_.extensions.push_back({value, state.last_line + 1, line});
     const Bytes size = model_.values[value].size;
     changes_[state.first_line] -= size;
     changes_[state.last_line + 1] += size;
-    if (state.taken_at == state.last_line) transients_[state.last_line] += size;
+    if (state.taken_at == state.last_line) {
+      transients_[state.last_line] += size;
+      state.taken_at = kNone;
+      state.is_original_taken = false;
+    }
     state.is_present = true;
     return true;
   }
@@ -296,6 +341,8 @@ void Evaluator::run() {
   out_copies_.assign(out_.outs.size(), {});
   in_copies_.assign(out_.ins.size(), {});
   // Swap-outs in the order of what makes their values, swap-ins in that of their lines.
+  std::stable_sort(dropped_.begin(), dropped_.end(),
+                   [](const Dropped& a, const Dropped& b) { return a.last_line < b.last_line; });
   std::vector<std::uint32_t>& outs = out_order_;
   std::vector<std::uint32_t>& ins = in_order_;
   outs.resize(out_.outs.size());

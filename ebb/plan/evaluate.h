@@ -31,14 +31,19 @@ enum class Means : std::uint8_t { kKeep, kSwap, kRecompute };
 struct Gap {
   std::uint32_t value = 0;
   std::uint32_t after = 0;   // the operation that uses it last before
-  std::uint32_t before = 0;  // the one that uses it next
+  std::uint32_t before = 0;  // the one that uses it next; kNone: nobody does but clones
+
+  [[nodiscard]] bool is_tail() const { return before == kNone; }
 };
 
 // Of values that may be moved or computed again, in the order of values and then of lines. Those
 // without an operation inside are not there, nor is what comes before the first use of an input.
+// What clones may read has a tail, after its last use.
 std::vector<Gap> find_gaps(const StepModel& model);
 
 using Choices = std::vector<Means>;  // by gap
+// Everything is kept, but nothing beyond its last use if it can be computed again.
+Choices choose_nothing(const StepModel& model, const std::vector<Gap>& gaps);
 
 // One line of the rewritten step that runs code.
 struct PlannedLine {
@@ -56,6 +61,13 @@ struct PlannedSwapIn {
 struct PlannedSwapOut {
   std::uint32_t value = 0;
   std::uint32_t line = 0;  // right above which it stands
+};
+
+// What is kept beyond its last use, for a clone: a tail.
+struct Extension {
+  std::uint32_t value = 0;
+  std::uint32_t first = 0;  // lines
+  std::uint32_t last = 0;
 };
 
 // Who reads which copy: one entry for each line that reads a value that was absent before.
@@ -83,6 +95,7 @@ struct Evaluation {
   std::vector<PlannedSwapIn> ins;    // in the order of `first_read`
   std::vector<PlannedSwapOut> outs;  // in the order of their starts
   std::vector<PlannedRead> reads;
+  std::vector<Extension> extensions;
   std::vector<Bytes> held;        // by line, as step 2 says
   std::vector<Duration> stalled;  // by value: how long lines waited for its copies
 };
@@ -114,6 +127,8 @@ class Evaluator {
     bool is_swapped_out = false;
     std::uint32_t copied_out = kNone;  // which of the swap-outs
     std::uint32_t taken_at = kNone;    // the line whose result took its bytes over
+    std::uint32_t original_last = 0;   // the last line of the original's stay
+    bool is_original_taken = false;    // by the result of that line
   };
 
   bool make_lines();
@@ -123,6 +138,8 @@ class Evaluator {
   void leave(std::uint32_t value, std::uint32_t operation);
   void end_stay(std::uint32_t value);
   void hand_over(std::uint32_t value);
+  void add_swap_out(std::uint32_t value);
+  [[nodiscard]] Means means_of_tail(std::uint32_t value) const;
   bool add_memory();
   void place_swap_ins();
   void run();

@@ -57,7 +57,7 @@ class Planner {
   }
 
   PlannerResult run() {
-    const Choices nothing(gaps_.size(), Means::kKeep);
+    const Choices nothing = choose_nothing(model_, gaps_);
     if (try_out(nothing)) return finished();
     // Where nothing fits, all that can go may have to, so that chains need less.
     for (const int part : {4, 3, 2, 0}) {
@@ -113,14 +113,13 @@ class Planner {
 
   // Whether any gap was made absent.
   bool reduce(Choices& choices, double link_price, Bytes goal) {
-    find_lines();
     LoadTree load(last_->held);
     const auto lines = static_cast<std::uint32_t>(last_->held.size());
     StabbingQueue queue(lines, static_cast<std::uint32_t>(gaps_.size()));
+    find_spans();
     const auto offer = [&](std::uint32_t gap) {
       const auto [price, means] = cheapest(choices, gap, link_price);
-      const std::uint32_t first = line_of_[gaps_[gap].after] + 1;
-      const std::uint32_t last = line_of_[gaps_[gap].before];
+      const auto [first, last] = spans_[gap];
       if (price == kNever || first >= last) return;
       queue.put(gap, first, last, price);
     };
@@ -143,7 +142,7 @@ class Planner {
       queue.remove(*gap);
       choices[*gap] = means;
       is_changed = true;
-      load.add(line_of_[gaps_[*gap].after] + 1, line_of_[gaps_[*gap].before],
+      load.add(spans_[*gap].first, spans_[*gap].last,
                Bytes{-model_.values[gaps_[*gap].value].size.count});
     }
     return is_changed;
@@ -162,7 +161,10 @@ class Planner {
       means = Means::kSwap;
     }
     if (value.can_recompute) {
-      const double again = chain_cost(choices, gaps_[gap].value, gaps_[gap].before, 0) / size;
+      const std::uint32_t before = gaps_[gap].is_tail() ? kNone : gaps_[gap].before;
+      const Chain chain = guess_chain(choices, gaps_[gap].value, before, 0);
+      const double saved = size - chain.kept;
+      const double again = saved > 0 ? chain.takes / saved : kNever;
       if (again < price) {
         price = again;
         means = Means::kRecompute;
@@ -171,34 +173,77 @@ class Planner {
     return {price, means};
   }
 
-  // A guess at what it takes to compute the value again for an operation.
-  double chain_cost(const Choices& choices, std::uint32_t value,
-                    std::uint32_t operation,  // NOLINT(misc-no-recursion)
+  // A guess at what it takes to compute a value again for an operation: how long, and how many
+  // bytes are kept for it.
+  struct Chain {
+    double takes = 0;
+    double kept = 0;
+  };
+  // NOLINTNEXTLINE(misc-no-recursion)
+  Chain guess_chain(const Choices& choices, std::uint32_t value, std::uint32_t operation,
                     int depth) {
-    if (depth > kLongestGuess) return kNever;
+    if (depth > kLongestGuess) return {.takes = kNever};
     const std::uint32_t producer = model_.values[value].producer;
-    auto cost = static_cast<double>(model_.operations[producer].takes.count());
+    const StepModel::Operation& it = model_.operations[producer];
+    Chain chain{.takes = static_cast<double>((it.takes + it.keeping).count()),
+                .kept = static_cast<double>(it.updated.count)};
     for (const std::uint32_t operand : model_.operands_of(producer)) {
-      if (is_there(choices, operand, operation)) continue;
-      if (!model_.values[operand].can_recompute) return kNever;
-      cost += chain_cost(choices, operand, operation, depth + 1);
-      if (cost == kNever) return kNever;
+      const StepModel::Value& read = model_.values[operand];
+      switch (how_it_is_there(choices, operand, operation)) {
+        case Presence::kThere:
+          break;
+        case Presence::kKept:
+          chain.kept += static_cast<double>(read.size.count);
+          break;
+        case Presence::kComputedAgain: {
+          const Chain more = guess_chain(choices, operand, operation, depth + 1);
+          chain.takes += more.takes;
+          chain.kept += more.kept;
+        }
+      }
+      if (chain.takes == kNever) return chain;
     }
-    return cost;
+    return chain;
   }
 
-  // Whether the value need not be computed again for an operation.
-  [[nodiscard]] bool is_there(const Choices& choices, std::uint32_t value,
-                              std::uint32_t operation) const {
+  enum class Presence : std::uint8_t { kThere, kKept, kComputedAgain };
+
+  // Of the value, for an operation that computes something again; kNone: at the end.
+  [[nodiscard]] Presence how_it_is_there(const Choices& choices, std::uint32_t value,
+                                         std::uint32_t operation) const {
     const auto uses = model_.uses_of(value);
-    if (model_.values[value].stays) return true;
-    if (uses.empty() || uses.back() < operation) return false;
+    const StepModel::Value& it = model_.values[value];
+    if (it.stays) return Presence::kThere;
+    const std::uint32_t end = gap_starts_[value + 1];
+    const bool has_tail = end > gap_starts_[value] && gaps_[end - 1].is_tail();
+    if (uses.empty() || uses.back() < operation) {
+      const Means means = has_tail ? choices[end - 1] : Means::kRecompute;
+      if (means == Means::kSwap) return Presence::kThere;
+      return means == Means::kRecompute && it.can_recompute ? Presence::kComputedAgain
+                                                            : Presence::kKept;
+    }
     for (std::uint32_t gap = gap_starts_[value]; gap < gap_starts_[value + 1]; ++gap) {
       if (gaps_[gap].after < operation && operation < gaps_[gap].before) {
-        return choices[gap] != Means::kRecompute;
+        return choices[gap] == Means::kRecompute ? Presence::kComputedAgain : Presence::kThere;
       }
     }
-    return true;
+    return Presence::kThere;
+  }
+
+  // The lines between which a gap's bytes are not used, by the last evaluation.
+  void find_spans() {
+    find_lines();
+    spans_.assign(gaps_.size(), {});
+    for (std::uint32_t gap = 0; gap < gaps_.size(); ++gap) {
+      if (gaps_[gap].is_tail()) continue;
+      spans_[gap] = {line_of_[gaps_[gap].after] + 1, line_of_[gaps_[gap].before]};
+    }
+    for (const Extension& it : last_->extensions) {
+      const std::uint32_t end = gap_starts_[it.value + 1];
+      if (end > gap_starts_[it.value] && gaps_[end - 1].is_tail()) {
+        spans_[end - 1] = {it.first, it.last};
+      }
+    }
   }
 
   // Where operations stand among the lines of the last evaluation.
@@ -215,7 +260,7 @@ class Planner {
     LoadTree load(last_->held);
     std::vector<std::pair<double, std::uint32_t>> absent;
     for (std::uint32_t gap = 0; gap < gaps_.size(); ++gap) {
-      if (choices[gap] == Means::kKeep) continue;
+      if (choices[gap] == Means::kKeep || gaps_[gap].is_tail()) continue;
       absent.emplace_back(-cheapest(choices, gap, std::max(link_price, 0.01)).first, gap);
     }
     std::sort(absent.begin(), absent.end());
@@ -238,7 +283,7 @@ class Planner {
     const std::uint64_t lines = std::max<std::uint64_t>(1, model_.operations.size());
     const auto limit = static_cast<std::uint32_t>(
         options_.evaluations ? *options_.evaluations
-                             : std::clamp<std::uint64_t>(kDefaultWork / lines, 20, 3000));
+                             : std::clamp<std::uint64_t>(kDefaultWork / lines, 20, 5000));
     const std::uint32_t end = evaluations_ + limit;
     Choices choices;
     while (evaluations_ < end) {
@@ -279,6 +324,11 @@ class Planner {
   Random random_;
   std::vector<std::uint32_t> gap_starts_;  // by value
   std::vector<std::uint32_t> line_of_;     // by operation
+  struct LineSpan {
+    std::uint32_t first = 0;
+    std::uint32_t last = 0;  // not included
+  };
+  std::vector<LineSpan> spans_;  // by gap
   const Evaluation* last_ = nullptr;
   PlannerResult best_;
   std::uint32_t evaluations_ = 0;

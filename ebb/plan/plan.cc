@@ -66,6 +66,7 @@ class PlanMaker {
     link_ = costs->link;
     model_ = std::move(*model);
     refusals_ = ask_rules(graph_, model_);
+    planned_.budget = options_.budget;
     planned_.floor = find_floor(graph_).bytes;
     planned_.unconstrained = arrange_step(graph_, *costs).size;
     planned_.unconstrained_step = simulate(graph_, *costs).total;
@@ -154,6 +155,9 @@ class PlanMaker {
     plan.arena = arrange_step(plan.graph, plan.costs);
     plan.timeline = simulate(plan.graph, plan.costs);
     plan.evaluations = evaluations_;
+    plan.model = model_;
+    plan.gaps = gaps;
+    plan.choices = chosen.choices;
     plan.file = plan_of(graph_, plan.graph, rewriter.journal());
     fill_in(plan);
     return plan;

@@ -24,7 +24,9 @@
 #include "ebb/plan/arena.h"
 #include "ebb/plan/costs.h"
 #include "ebb/plan/device.h"
+#include "ebb/plan/evaluate.h"
 #include "ebb/plan/profile.h"
+#include "ebb/plan/step_model.h"
 #include "ebb/plan/timeline.h"
 #include "ebb/rewrite/plan_file.h"
 
@@ -51,6 +53,10 @@ struct Plan {
   Arena arena;
   Timeline timeline;
   std::uint32_t evaluations = 0;  // how many steps were simulated
+  // What was chosen between: for questions about it (explain.h).
+  StepModel model;
+  std::vector<Gap> gaps;
+  Choices choices;
 
   [[nodiscard]] Bytes peak() const { return arena.size; }
   [[nodiscard]] Duration step() const { return timeline.total; }
@@ -72,6 +78,7 @@ struct Infeasible {
 struct Planned {
   std::optional<Plan> plan;
   std::optional<Infeasible> infeasible;  // where there is no plan
+  Bytes budget;                          // that was asked for
   Bytes floor;                           // what the largest operation needs by itself
   Bytes unconstrained;                   // the arena of the graph as it is
   Duration unconstrained_step{};

@@ -113,7 +113,7 @@ class Simulation {
 
   void wait_for(NodeId node, const Dependence::Edge& edge) {
     const StallCause cause = edge.reason == Dependence::Reason::kReadAfterWrite
-                                 ? StallCause::kSwapIn
+                                 ? StallCause::kArrival
                                  : StallCause::kControl;
     if (copies_[edge.node.index()]) wait(node, edge.node, cause);
     for (const NodeId copy : stands_for_[edge.node.index()]) wait(node, copy, cause);
@@ -257,7 +257,7 @@ std::string_view name_of(Lane lane) {
 
 std::string_view name_of(StallCause cause) {
   switch (cause) {
-    case StallCause::kSwapIn:
+    case StallCause::kArrival:
       return "for a swap-in";
     case StallCause::kRelease:
       return "for bytes on their way out";

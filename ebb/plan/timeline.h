@@ -27,7 +27,7 @@ struct Span {
 
 // Why the compute lane stands still.
 enum class StallCause : std::uint8_t {
-  kSwapIn,   // what the operation reads is still on its way back
+  kArrival,  // what the operation reads is still on its way back
   kRelease,  // bytes that it may take are still on their way out
   kControl,  // it was told to wait for a copy, or overwrites what is being copied
 };
@@ -37,7 +37,7 @@ std::string_view name_of(StallCause cause);
 struct Stall {
   NodeId node;     // who waits
   NodeId awaited;  // for this copy
-  StallCause cause = StallCause::kSwapIn;
+  StallCause cause = StallCause::kArrival;
   Duration start{};
   Duration end{};
 

@@ -42,10 +42,10 @@ TEST(Trace, HasATrackForEachLaneOneForStallsAndCountersForMemory) {
                     {node("c"), Lane::kCompute, 3501ns, 4000ns},
                     {node("a.host"), Lane::kToHost, 1500ns, 2000ns},
                     {node("a.back"), Lane::kToDevice, 2500ns, 3501ns}};
-  timeline.stalls = {{node("c"), node("a.back"), StallCause::kSwapIn, 2500ns, 3501ns}};
+  timeline.stalls = {{node("c"), node("a.back"), StallCause::kArrival, 2500ns, 3501ns}};
   timeline.memory = {{0ns, Bytes{2048}, Bytes{}}, {1500ns, Bytes{3072}, Bytes{1024}}};
   timeline.total = 4000ns;
-  const std::string cause(name_of(StallCause::kSwapIn));
+  const std::string cause(name_of(StallCause::kArrival));
   EXPECT_EQ(to_trace(graph, timeline),
             R"({"displayTimeUnit": "ns", "traceEvents": [
 {"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "step"}},

@@ -1,0 +1,36 @@
+// What `ebb plan` tells of a plan, of a sweep over budgets, and of a budget that nothing fits into.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "ebb/base/result.h"
+#include "ebb/plan/plan.h"
+#include "ebb/plan/sweep.h"
+
+namespace ebb {
+
+// What the decisions of a plan move, counted once a storage.
+struct PlanCounts {
+  std::size_t swapped = 0;
+  Bytes swapped_bytes;
+  std::size_t recomputed = 0;
+  Bytes recomputed_bytes;
+  std::size_t clones = 0;
+};
+PlanCounts count_moves(const Plan& plan);
+
+// Some lines for people. `planned` has a plan.
+std::string to_text(const Planned& planned);
+// Keys as in docs/command-line.md; also where there is no plan.
+std::string to_json(const Planned& planned);
+
+// A line for each budget.
+std::string to_text(const Sweep& sweep);
+std::string to_json(const Sweep& sweep);
+
+// Why nothing fits, what is in the way, and what would help: kInfeasible. `options` are those that
+// were planned with.
+Error explain_infeasible(const Planned& planned, const PlanOptions& options);
+
+}  // namespace ebb

@@ -330,7 +330,7 @@ Result<Device> find_device(const std::string& name_or_path) {
     NearestWord nearest(name_or_path);
     for (const DeviceFile& file : kDeviceFiles) nearest.offer(file.name);
     return fail(
-        ErrorKind::kBadInput,
+        ErrorKind::kUsage,
         fmt::format("there is no device '{}'{} (known: {}, and files whose name ends in .json)",
                     printable(name_or_path), nearest.hint(), fmt::join(device_names(), ", ")));
   }

@@ -90,7 +90,7 @@ std::string to_json(const Device& device);
 
 // Those that Ebb brings along, in the order of their names: the files in devices/.
 std::vector<std::string_view> device_names();
-// One of these, or the file of that name.
+// One of these, or the file of that name. kUsage: it is neither.
 [[nodiscard]] Result<Device> find_device(const std::string& name_or_path);
 
 }  // namespace ebb

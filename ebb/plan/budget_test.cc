@@ -75,7 +75,8 @@ TEST(Budget, ThePeakHasTheWorkspacesOfTheCosts) {
 }
 )")
                           .value();
-  StepCosts costs{.compute = {}, .workspace = std::vector<Bytes>(3), .source = {}, .link = {}};
+  StepCosts costs;
+  costs.workspace.resize(graph.node_count());
   const NodeId a = graph.find_node("a");
   const NodeId b = graph.find_node("b");
   costs.workspace[a.index()] = Bytes{8192};

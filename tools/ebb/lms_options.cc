@@ -44,9 +44,7 @@ CLI::Option* add_number(CLI::App& command, const char* name, std::int64_t& numbe
       ->default_str(std::to_string(number));
 }
 
-}  // namespace
-
-void add_lms_options(CLI::App& command, LmsOptions& options) {
+void add_scopes_and_types(CLI::App& command, LmsOptions& options) {
   add_list(command, "--optimizer-scopes", options.optimizer_scopes,
            "Where the backward phase is; else where 'gradients' or 'gradient_tape' is in the path");
   command
@@ -63,6 +61,9 @@ void add_lms_options(CLI::App& command, LmsOptions& options) {
            "Do not swap what operators of these types make: Relu, aten::relu");
   add_list(command, "--incl-types", options.incl_types,
            "Swap only what operators of these types make");
+}
+
+void add_n_tensors_and_lb(CLI::App& command, LmsOptions& options) {
   add_number(command, "--n-tensors", options.n_tensors,
              "How many tensors to swap; -1: all, 0: none")
       ->group(kPaper);
@@ -70,27 +71,44 @@ void add_lms_options(CLI::App& command, LmsOptions& options) {
              "Look for the trigger at least so many levels from the reader (direct_order), or\n"
              "from the producer along the forward phase (chain_rule)")
       ->group(kPaper);
+}
+
+void add_ub(CLI::App& command, LmsOptions& options) {
   add_number(command, "--ub", options.ub,
              "And at most so many: ub included (direct_order), or not (chain_rule)")
       ->group(kPaper);
+}
+
+void add_strategy(CLI::App& command, LmsOptions& options) {
   command
       .add_option("--ctrld-strategy", options.ctrld_strategy,
                   "How a trigger for bringing back is found: chain_rule or direct_order")
       ->capture_default_str()
       ->group(kPaper);
-  auto* fuse = command
-                   .add_flag("--fuse-swapins", options.fuse_swapins,
-                             "Bring a tensor back once for readers that are close to each other")
-                   ->group(kPaper);
-  auto* branches = command
-                       .add_flag("--swap-branches", options.swap_branches,
-                                 "Also swap between forward operations that are far apart")
-                       ->group(kPaper);
-  add_number(command, "--branch-threshold", options.branch_threshold,
-             "Far apart: by more than so many levels")
-      ->needs(branches)
-      ->group(kPaper);
+}
 
+CLI::Option* add_fusing(CLI::App& command, LmsOptions& options) {
+  return command
+      .add_flag("--fuse-swapins", options.fuse_swapins,
+                "Bring a tensor back once for readers that are close to each other")
+      ->group(kPaper);
+}
+
+CLI::Option* add_branches(CLI::App& command, LmsOptions& options) {
+  return command
+      .add_flag("--swap-branches", options.swap_branches,
+                "Also swap between forward operations that are far apart")
+      ->group(kPaper);
+}
+
+CLI::Option* add_branch_threshold(CLI::App& command, LmsOptions& options) {
+  return add_number(command, "--branch-threshold", options.branch_threshold,
+                    "Far apart: by more than so many levels")
+      ->group(kPaper);
+}
+
+// What the paper does not have.
+void add_more(CLI::App& command, LmsOptions& options, CLI::Option* fuse) {
   add_number(command, "--fuse-distance", options.fuse_distance,
              "Close to each other: within so many levels of the first")
       ->needs(fuse)
@@ -120,6 +138,27 @@ void add_lms_options(CLI::App& command, LmsOptions& options) {
              "of the forward phase alone then copies tensors to the host as well")
       ->group(kMore);
   add_size(command, "--min-bytes", options.min_bytes, "Leave smaller tensors alone, as 4MiB");
+}
+
+}  // namespace
+
+void add_lms_options(CLI::App& command, LmsOptions& options) {
+  add_scopes_and_types(command, options);
+  add_n_tensors_and_lb(command, options);
+  add_ub(command, options);
+  add_strategy(command, options);
+  auto* fuse = add_fusing(command, options);
+  auto* branches = add_branches(command, options);
+  add_branch_threshold(command, options)->needs(branches);
+  add_more(command, options, fuse);
+}
+
+void add_untuned_lms_options(CLI::App& command, LmsOptions& options) {
+  add_scopes_and_types(command, options);
+  add_ub(command, options);
+  auto* fuse = add_fusing(command, options);
+  add_branch_threshold(command, options);
+  add_more(command, options, fuse);
 }
 
 }  // namespace ebb::tool

@@ -85,10 +85,7 @@ Result<int> rewrite(const RewriteOptions& options) {
   if (!input) return fail(input.error());
   const auto form = options.output.form(*input, options.tensorflow);
   if (!form) return fail(form.error());
-  if (is_tensorflow(*form) && !options.lms.codec.empty()) {
-    return fail(ErrorKind::kUsage,
-                "--codec has no form in TensorFlow's files yet; leave it out, or write .ebb");
-  }
+  if (auto ok = check_codec(*form, options.lms); !ok) return fail(ok.error());
   const auto start = std::chrono::steady_clock::now();
   const auto functions = rewrite_library(*input, options);
   if (!functions) return fail(functions.error());

@@ -16,18 +16,36 @@ void RewrittenOutput::add_options(CLI::App& command) {
                   "Where to write the graph: .ebb, .pb or .pbtxt by its suffix, else as it was "
                   "read;\n- is standard output")
       ->required();
-  command.add_option("--to", format, "The form, whatever the suffix: ebb, pb, pbtxt")
-      ->check(CLI::IsMember({"ebb", "pb", "pbtxt"}));
+  add_form(command);
   command
       .add_option("--dump-after", dump_after,
                   "'each': print the graph after every decision, on standard error")
       ->check(CLI::IsMember({"each"}));
 }
 
+void RewrittenOutput::add_optional(CLI::App& command) {
+  auto* output =
+      command.add_option("-o,--output", path,
+                         "Where to write the rewritten graph: .ebb, .pb or .pbtxt by its suffix, "
+                         "else as it was\nread; without it, nothing is written");
+  add_form(command)->needs(output);
+}
+
+CLI::Option* RewrittenOutput::add_form(CLI::App& command) {
+  return command.add_option("--to", format, "The form, whatever the suffix: ebb, pb, pbtxt")
+      ->check(CLI::IsMember({"ebb", "pb", "pbtxt"}));
+}
+
 bool are_one_file(const std::string& a, const std::string& b) {
   if (a == b) return true;
   std::error_code ignored;
   return std::filesystem::equivalent(a, b, ignored);
+}
+
+Status check_codec(Form form, const LmsOptions& parameters) {
+  if (!is_tensorflow(form) || parameters.codec.empty()) return {};
+  return fail(ErrorKind::kUsage,
+              "--codec has no form in TensorFlow's files yet; leave it out, or write .ebb");
 }
 
 Status RewrittenOutput::check(bool json, const std::string& kept) const {

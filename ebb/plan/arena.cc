@@ -81,8 +81,7 @@ class Arranger {
     for (const NodeId node : graph_.order()) {
       const Bytes size = needs_.workspaces[node.index()];
       if (size.count > 0) {
-        auto& buffers = graph_.runs_on_host(node) ? host_buffers_ : buffers_;
-        workspace_of_[node.index()] = add_buffer(buffers, size, {position, position});
+        workspace_of_[node.index()] = add_buffer(buffers_, size, {position, position});
       }
       ++position;
     }
@@ -116,7 +115,7 @@ class Arranger {
     }
     for (const NodeId node : graph_.order()) {
       const std::uint32_t buffer = workspace_of_[node.index()];
-      if (buffer == kNoBuffer || graph_.runs_on_host(node) != (side == Residence::kHost)) continue;
+      if (buffer == kNoBuffer || side == Residence::kHost) continue;
       arena_.workspaces[node.index()] = begin + layout.offsets[buffer];
     }
   }
@@ -125,7 +124,7 @@ class Arranger {
   const ArenaNeeds& needs_;
   const ArenaOptions& options_;
   std::vector<std::uint32_t> buffer_of_;     // by storage, among those of its side
-  std::vector<std::uint32_t> workspace_of_;  // by node, likewise
+  std::vector<std::uint32_t> workspace_of_;  // by node, in the arena
   std::vector<LayoutBuffer> buffers_;        // in the arena
   std::vector<LayoutBuffer> host_buffers_;
   Arena arena_;

@@ -23,7 +23,7 @@ namespace ebb {
 // How many bytes, all known.
 struct ArenaNeeds {
   std::vector<Bytes> storages;      // by storage
-  std::vector<Bytes> workspaces;    // by node, while its line runs
+  std::vector<Bytes> workspaces;    // by node, while its line runs; in the arena
   std::vector<bool> can_be_placed;  // by storage, as in in_place.h
 };
 

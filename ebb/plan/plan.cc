@@ -37,7 +37,8 @@ Status check_not_rewritten(const Graph& graph) {
 // Before a simulation, copies of one size and another are added up.
 Status check_sizes(const Graph& graph) {
   for (const StorageId storage : graph.storages()) {
-    if (graph.size(storage)) continue;
+    // Handles and strings are not ours to place.
+    if (graph.size(storage) || element_size(graph.type(graph.root(storage)).dtype) == 0) continue;
     return fail(ErrorKind::kBadInput,
                 fmt::format("the size of %{} is not known ({}), and a plan is made of sizes; fix "
                             "the batch size and all other dimensions",
@@ -120,6 +121,12 @@ class PlanMaker {
       ++attempt;
     }
     planned_.infeasible = explain(*least);
+    planned_.infeasible->host_is_short = options_.host_budget && fits_with_more_on_host();
+  }
+
+  [[nodiscard]] bool fits_with_more_on_host() const {
+    const std::vector<Gap> gaps = find_gaps(model_);
+    return choose(model_, gaps, link_, {.budget = options_.budget, .evaluations = 0}).fits;
   }
 
   // Below what was planned last, and by more each time: what offsets need beyond the lines jumps up

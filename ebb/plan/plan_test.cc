@@ -4,7 +4,6 @@
 
 #include "ebb/graph/parse.h"
 #include "ebb/plan/validate.h"
-#include "examples/models.h"
 
 namespace ebb {
 namespace {
@@ -236,29 +235,6 @@ TEST(Plan, AHostBudgetIsHonoured) {
   const Planned enough =
       plan(graph, table_device(1), {.budget = Bytes{600}, .host_budget = Bytes{100}});
   EXPECT_EQ(enough.plan->arena.host_size, Bytes{100});
-}
-
-TEST(Plan, EqualInputsGiveEqualPlans) {
-  const Graph graph = examples::resnet().value();
-  const Device device = find_device("h200").value();
-  const PlanOptions half{.budget = Bytes{unconstrained_bytes(graph, device, {}).value().count / 2}};
-  EXPECT_EQ(to_text(plan(graph, device, half).plan->file),
-            to_text(plan(graph, device, half).plan->file));
-}
-
-TEST(Plan, ExamplesFitIntoEveryBudgetForWhichThereIsAPlan) {
-  for (const auto& example : {examples::resnet(), examples::unet(), examples::transformer()}) {
-    const Graph graph = example.value();
-    const Device device = find_device("h200").value();
-    const Bytes all = unconstrained_bytes(graph, device, {}).value();
-    for (const int percent : {100, 80, 60, 40, 30, 20}) {
-      const Bytes budget{all.count / 100 * percent};
-      const Planned planned = plan(graph, device, {.budget = budget});
-      if (planned.plan) {
-        EXPECT_LE(planned.plan->peak(), budget);
-      }
-    }
-  }
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "ebb/graph/dependence.h"
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/graph/views.h"
 #include "ebb/order/liveness.h"
 #include "ebb/plan/link_clock.h"
 
@@ -208,6 +209,7 @@ void Simulation::measure() {
     span.end = std::max(span.end, times.end);
   };
   for (const NodeId node : graph_.order()) {
+    if (makes_only_views(graph_, node)) continue;
     const CopyTimes& times = times_[node.index()];
     for (const Operand& operand : graph_.operands(node)) {
       if (operand.tensor.valid()) touch(operand.tensor, times);

@@ -29,7 +29,7 @@ class Modeller {
   Result<StepModel> run() {
     if (auto status = add_values(); !status) return fail(status.error());
     for (const NodeId node : graph_.order()) {
-      if (graph_.is_op(node) && !makes_only_views(graph_, node) && !graph_.runs_on_host(node)) {
+      if (graph_.is_op(node) && !makes_only_views(graph_, node) && uses_device(node)) {
         add_operation(node);
       }
     }
@@ -49,7 +49,7 @@ class Modeller {
       if (graph_.residence(storage) == Residence::kHost) continue;
       const TensorId root = graph_.root(storage);
       const auto size = graph_.size(storage);
-      if (!size) {
+      if (!size && element_size(graph_.type(root).dtype) != 0) {
         return fail(ErrorKind::kBadInput,
                     fmt::format("the size of %{} is not known, and a plan is made of sizes; give "
                                 "every dimension a number",
@@ -60,10 +60,20 @@ class Modeller {
       value_of_[storage.index()] = static_cast<std::uint32_t>(model_.values.size());
       model_.values.push_back({.storage = storage,
                                .tensor = root,
-                               .size = aligned(*size),
+                               .size = aligned(size.value_or(Bytes{})),
                                .stays = is_state || is_returned[storage.index()]});
     }
     return {};
+  }
+
+  // The host reads the value of a tensor now and then.
+  [[nodiscard]] bool uses_device(NodeId node) const {
+    const auto operands = graph_.operands(node);
+    return !graph_.runs_on_host(node) ||
+           std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+             return operand.tensor.valid() &&
+                    value_of_[graph_.storage(operand.tensor).index()] != kNone;
+           });
   }
 
   void add_operation(NodeId node) {

@@ -54,8 +54,7 @@ struct MemoryPoint {
 };
 
 struct Timeline {
-  std::vector<Span>
-      spans;  // of each lane in the order of time; lines that take no time are there too
+  std::vector<Span> spans;    // of each lane in the order of time; what takes no time has none
   std::vector<Stall> stalls;  // in the order of time
   std::vector<MemoryPoint> memory;
   Duration total{};

@@ -53,6 +53,7 @@ std::string to_json(const Planned& planned) {
       residents.push_back({{"what", it.what}, {"bytes", it.size.count}, {"why", it.why}});
     }
     out["least_budget_bytes"] = planned.infeasible->least.count;
+    out["host_is_short"] = planned.infeasible->host_is_short;
     out["operation"] = planned.infeasible->operation;
     out["residents"] = std::move(residents);
   }

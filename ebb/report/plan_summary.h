@@ -29,8 +29,9 @@ std::string to_json(const Planned& planned);
 std::string to_text(const Sweep& sweep);
 std::string to_json(const Sweep& sweep);
 
-// Why nothing fits, what is in the way, and what would help: kInfeasible. `options` are those that
-// were planned with.
-Error explain_infeasible(const Planned& planned, const PlanOptions& options);
+// Why nothing fits: in one line, and what is in the way and what would help, in several. `options`
+// are those that were planned with.
+std::string say_infeasible(const Planned& planned, const PlanOptions& options);
+std::string explain_infeasible(const Planned& planned, const PlanOptions& options);
 
 }  // namespace ebb

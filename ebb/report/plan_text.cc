@@ -99,41 +99,45 @@ std::string to_text(const Sweep& sweep) {
   return out;
 }
 
-Error explain_infeasible(const Planned& planned, const PlanOptions& options) {
+std::string say_infeasible(const Planned& planned, const PlanOptions& options) {
   const Infeasible& it = *planned.infeasible;
-  std::string out = fmt::format("no plan fits into {} ({:.0f} %)", to_human(planned.budget),
-                                per_cent(planned.budget, planned.unconstrained));
-  const bool host_is_short = it.least <= planned.budget;
-  if (host_is_short) {
-    out += fmt::format(" with {} on the host", to_human(options.host_budget.value_or(Bytes{})));
-  } else {
-    out += fmt::format("; the least budget found is {} ({:.1f} %): {}", to_human(it.least),
-                       per_cent(it.least, planned.unconstrained), to_text(it.least));
+  const std::string asked = fmt::format("no plan fits into {} ({:.0f} %)", to_human(planned.budget),
+                                        per_cent(planned.budget, planned.unconstrained));
+  if (it.host_is_short) {
+    return fmt::format("{} with {} on the host, and one would with more there", asked,
+                       to_human(options.host_budget.value_or(Bytes{})));
   }
+  return fmt::format("{}; the least budget found is {} ({:.1f} %)", asked, to_text(it.least),
+                     per_cent(it.least, planned.unconstrained));
+}
+
+std::string explain_infeasible(const Planned& planned, const PlanOptions& options) {
+  const Infeasible& it = *planned.infeasible;
+  std::string out;
   if (planned.budget < planned.floor) {
-    out += fmt::format("\n  the largest operation alone needs {}", to_human(planned.floor));
+    out += fmt::format("The largest operation alone needs {}.\n", to_human(planned.floor));
   }
-  out += fmt::format("\nwhere it needs most, at '{}', there are:", it.operation);
+  out += fmt::format("With {} it needs most at '{}', where there are:\n", to_human(it.least),
+                     it.operation);
   Bytes rest;
   for (std::size_t i = 0; i < it.residents.size(); ++i) {
     const Infeasible::Resident& each = it.residents[i];
     if (i < kShownResidents) {
-      out += fmt::format("\n  {:>10}  {}: {}", to_human(each.size), each.what, each.why);
+      out += fmt::format("  {:>10}  {}: {}\n", to_human(each.size), each.what, each.why);
     } else {
       rest += each.size;
     }
   }
   if (rest.count > 0) {
-    out += fmt::format("\n  {:>10}  {} more", to_human(rest),
+    out += fmt::format("  {:>10}  {} more\n", to_human(rest),
                        it.residents.size() - kShownResidents);
   }
-  out += "\nwhat would help:";
-  if (host_is_short) out += " a larger host budget;";
+  out += "What would help:";
+  if (it.host_is_short) out += " a larger host budget;";
   if (!options.may_swap) out += " swapping, which --no-swap forbids;";
   if (!options.may_recompute) out += " computing again, which --no-recompute forbids;";
-  if (!host_is_short) out += fmt::format(" a budget of {};", to_human(it.least));
-  out += " a smaller batch";
-  return Error{.kind = ErrorKind::kInfeasible, .code = {}, .message = std::move(out), .place = {}};
+  if (it.least > planned.budget) out += fmt::format(" a budget of {};", to_human(it.least));
+  return out + " a smaller batch.\n";
 }
 
 }  // namespace ebb

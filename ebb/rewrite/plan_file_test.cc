@@ -73,12 +73,36 @@ TEST(PlanFile, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(error_of(head + "budget 1GiB\nbudget 1GiB\n"),
             "my.plan:4: L04: 'budget' is given twice; remove one");
   EXPECT_EQ(error_of(head + "budget much\n").substr(0, 16), "my.plan:3: L04: ");
+  for (const char* line : {"at %a", "at %a much", "at %", "workspace a"}) {
+    EXPECT_EQ(error_of(head + line + "\nend\n"),
+              "my.plan:3: L06: expected a name and a number of bytes, as 'at %h 4KiB'");
+  }
+  EXPECT_EQ(error_of(head + "peak 1KiB\ndelay a after b\nend\n"),
+            "my.plan:4: L06: expected more of what the plan predicts; decisions stand above that");
+  EXPECT_EQ(error_of(head + "step 1s\nstep 1s\nend\n"),
+            "my.plan:4: L04: 'step' is given twice; remove one");
   EXPECT_EQ(error_of(head + "delay a after b\n"),
             "my.plan:3: L03: the plan ends without the line 'end'; get the whole file");
   EXPECT_EQ(error_of(head + "end\n\ndelay a after b\n"),
             "my.plan:5: L03: the plan has ended above, with 'end'");
   EXPECT_EQ(error_of("end\n"),
             "my.plan:1: L01: the plan is empty; a plan begins with 'ebb plan 1'");
+}
+
+TEST(PlanFile, HasWhatIsExpectedOfItBelowTheDecisions) {
+  const std::string text =
+      "ebb plan 1\ngraph 00000000000000ff\ndevice h200\nbudget 16GiB\nhost_budget 3GiB\n"
+      "swap %a for c after b\n"
+      "peak 15GiB\nhost 3GiB\nstep 212ms\nunconstrained 200ms\n"
+      "at %x 0B\nat %\"odd name\" 4KiB\nworkspace gw 1MiB\nend\n";
+  const auto plan = parse_plan(text);
+  ASSERT_TRUE(plan) << plan.error().message;
+  EXPECT_EQ(to_text(*plan), text);
+  EXPECT_EQ(plan->decisions.size(), 1U);
+  EXPECT_EQ(plan->peak, Bytes{std::int64_t{15} << 30});
+  EXPECT_EQ(plan->step, std::chrono::milliseconds(212));
+  EXPECT_EQ(plan->tensors[1].name, "\"odd name\"");
+  EXPECT_EQ(plan->tensors[1].at, Bytes{4096});
 }
 
 TEST(PlanFile, IsAppliedToTheGraphItWasMadeFor) {

@@ -259,7 +259,7 @@ WRONG_DECISIONS = [
     ("swap %conv/a for gradients/b after gradients/c", "'gradients/b' does not read it"),
     ("swap %conv/a for gradients/a after gradients/a", "'gradients/a' cannot wait for itself"),
     ("swap %conv/aa for gradients/a after gradients/b", "did you mean 'conv/a'?"),
-    ("swop %conv/a for gradients/a after gradients/b", "expected 'swap', 'recompute' or 'delay'"),
+    ("swop %conv/a for gradients/a after gradients/b", "expected 'swap', 'recompute', 'delay' or 'move'"),
     ("recompute %x for conv/a after conv/b", "it is given from outside"),
     ("delay conv/a after conv/b", "'conv/b' runs after 'conv/a'"),
 ]

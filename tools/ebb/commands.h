@@ -23,6 +23,7 @@ Command add_show(CLI::App& app);
 Command add_verify(CLI::App& app);
 Command add_convert(CLI::App& app);
 Command add_rewrite(CLI::App& app);
+Command add_plan(CLI::App& app);
 Command add_apply(CLI::App& app);
 Command add_tune(CLI::App& app);
 

@@ -162,7 +162,9 @@ Result<int> run_plan(const PlanCommand& command) {
     if (command.json) {
       if (auto ok = write_file("-", to_json(*planned)); !ok) return fail(ok.error());
     }
-    return fail(in_file(explain_infeasible(*planned, *options), command.input));
+    write_to_stderr(explain_infeasible(*planned, *options));
+    return fail(ErrorKind::kInfeasible,
+                fmt::format("{}: {}", shown_name(command.input), say_infeasible(*planned, *options)));
   }
   return write_outputs(command, graph, *planned).map([] { return 0; });
 }

@@ -1,0 +1,228 @@
+"""`ebb plan`: what it finds, what it says, how it refuses; and `ebb apply` of what it found."""
+
+import json
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+
+# %a is needed again at the end; tensors have 300 or 100 bytes, copies take one nanosecond a byte.
+STEP = """graph step {
+  input %x: f32[25]
+  %a: f32[75] = my::f(%x) takes 100ns
+  %b: f32[75] = my::f(%a) takes 400ns
+  %c: f32[75] = my::f(%b) takes 400ns
+  %d: f32[25] = my::f(%c) takes 400ns
+  %e: f32[25] = my::f(%d) takes 400ns
+  %r: f32[25] = my::g(%e, %a) takes 100ns
+  return %r
+}
+"""
+DEVICE = """{"name": "table", "memory": "1GB", "memory_bandwidth": "1GB/s", "flops": {"f32": "1GFLOP/s"},
+ "alignment": "4B", "link": {"to_host": "1GB/s", "to_device": "1GB/s"}}
+"""
+PLAN = """ebb plan 1
+graph {fingerprint}
+device table
+budget 700B
+swap %a for r after d
+move a.host below b
+peak 700B
+host 300B
+step 1.8us
+unconstrained 1.8us
+at %x 0B
+at %a 400B
+at %a.host 0B
+at %b 0B
+at %c 400B
+at %d 0B
+at %a.back 400B
+at %e 100B
+at %r 200B
+end
+"""
+
+
+@pytest.fixture
+def step(tmp_path):
+    path = tmp_path / "step.ebb"
+    path.write_text(STEP)
+    (tmp_path / "table.json").write_text(DEVICE)
+    return path
+
+
+def plan(ebb, *args):
+    return ebb("plan", "step.ebb", "--model", "table.json", *args)
+
+
+def test_a_plan_has_decisions_prediction_and_offsets(ebb, step, tmp_path):
+    done = plan(ebb, "--budget", "700B", "-o", "step.plan")
+    assert (done.returncode, done.stdout) == (0, "")
+    text = (tmp_path / "step.plan").read_text()
+    fingerprint = text.split("\n")[1].split()[1]
+    assert text == PLAN.format(fingerprint=fingerprint)
+    assert done.stderr == (
+        "memory: 600 B of the budget of 700 B; without a plan 900 B (78 %), the largest operation 600 B\n"
+        "step:   1.8 us, 1.00 times the 1.8 us without a plan; nothing waits\n"
+        "swapped:  1 tensor, 300 B, of which the host holds 300 B at a time\n"
+        "computed again: 0 tensors, 0 B, by 0 operations\n"
+    )
+
+
+def test_what_is_planned_can_be_applied_and_computes_the_same(ebb, step):
+    assert plan(ebb, "--budget", "600B", "-o", "step.plan").returncode == 0
+    assert ebb("apply", step, "step.plan", "-o", "rewritten.ebb").returncode == 0
+    assert ebb("verify", step, "rewritten.ebb").returncode == 0
+
+
+def test_json_has_the_documented_keys(ebb, step):
+    done = plan(ebb, "--budget", "700B", "--json")
+    report = json.loads(done.stdout)
+    assert report["feasible"] is True
+    assert report["budget_bytes"] == 700
+    assert report["peak_bytes"] == 600
+    assert report["host_bytes"] == 300
+    assert report["floor_bytes"] == 600
+    assert report["step_seconds"] == pytest.approx(1.8e-6)
+    assert report["unconstrained_seconds"] == pytest.approx(1.8e-6)
+    assert report["decisions"] == ["swap %a for r after d", "move a.host below b"]
+
+
+def test_a_budget_may_be_a_part_of_what_the_step_needs(ebb, step):
+    assert json.loads(plan(ebb, "--budget", "80%", "--json").stdout)["budget_bytes"] == 720
+
+
+def test_equal_inputs_give_equal_plans(ebb):
+    runs = {ebb("plan", EXAMPLES / "resnet.ebb", "--budget", "50%", "-o", "-").stdout for _ in range(3)}
+    assert len(runs) == 1
+
+
+def test_where_nothing_fits_it_says_why_and_what_would(ebb, step, tmp_path):
+    done = plan(ebb, "--budget", "500B", "-o", "step.plan", "--json")
+    assert done.returncode == 4
+    assert done.stderr == (
+        "The largest operation alone needs 600 B.\n"
+        "With 600 B it needs most at 'b', where there are:\n"
+        "       300 B  %a: 'b' reads it\n"
+        "       300 B  %b: 'b' makes it\n"
+        "What would help: a budget of 600 B; a smaller batch.\n"
+        "ebb: step.ebb: no plan fits into 500 B (56 %); the least budget found is 600B (66.7 %)\n"
+    )
+    report = json.loads(done.stdout)
+    assert report["feasible"] is False
+    assert report["least_budget_bytes"] == 600
+    assert not (tmp_path / "step.plan").exists()
+    assert plan(ebb, "--budget", "600B").returncode == 0
+
+
+def test_a_host_budget_is_honoured(ebb, step):
+    assert plan(ebb, "--budget", "600B", "--host-budget", "100B").returncode == 0
+    done = plan(ebb, "--budget", "600B", "--host-budget", "99B")
+    assert done.returncode == 4
+    assert "with 99 B on the host, and one would with more there" in done.stderr
+    assert "What would help: a larger host budget;" in done.stderr
+
+
+def test_means_can_be_switched_off(ebb, step):
+    swapped = json.loads(plan(ebb, "--budget", "600B", "--no-recompute", "--json").stdout)
+    assert swapped["tensors_recomputed"] == 0
+    again = json.loads(plan(ebb, "--budget", "700B", "--no-swap", "--json").stdout)
+    assert again["tensors_swapped"] == 0
+    assert again["decisions"] == ["recompute %a for r after e"]
+    done = plan(ebb, "--budget", "600B", "--no-swap")
+    assert done.returncode == 4
+    assert "swapping, which --no-swap forbids" in done.stderr
+
+
+def test_a_sweep_is_a_table_and_never_slower_with_more(ebb, step):
+    done = plan(ebb, "--sweep", "100%,500B,600B,700B")
+    assert done.returncode == 0
+    assert [line.split()[0] for line in done.stdout.splitlines()] == ["budget", "500", "600", "700", "900"]
+    points = json.loads(plan(ebb, "--sweep", "100%,500B,600B,700B", "--json").stdout)["points"]
+    assert [point["feasible"] for point in points] == [False, True, True, True]
+    times = [point["step_seconds"] for point in points[1:]]
+    assert times == sorted(times, reverse=True)
+
+
+def test_a_tensor_is_explained(ebb, step):
+    done = plan(ebb, "--budget", "700B", "--explain", "a")
+    assert done.stdout == (
+        "%a: 300 B, made by 'a'\n"
+        "  from 'b' to 'r': swapped\n"
+        "    kept instead: 900 B at 'c', 200 B over the budget\n"
+        "    computed again instead: 1.9 us, 100 ns longer\n"
+    )
+    assert "kept" in plan(ebb, "--budget", "700B", "--explain", "%r").stdout
+    done = plan(ebb, "--budget", "700B", "--explain", "aa")
+    assert done.returncode == 3
+    assert done.stderr == "ebb: step.ebb: there is no tensor %aa\n"
+
+
+def test_a_trace_shows_copies_beside_computation(ebb, step, tmp_path):
+    assert plan(ebb, "--budget", "700B", "--trace", "trace.json").returncode == 0
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    names = {event["name"] for event in events}
+    assert {"a", "a.host", "a.back", "r"} <= names
+
+
+@pytest.mark.parametrize("budget", ["0B", "-1GiB", "lots", "0%", "-5%", "%", "16", "99999999999GiB"])
+def test_absurd_budgets_are_wrong_usage(ebb, step, budget):
+    done = plan(ebb, f"--budget={budget}")
+    assert done.returncode == 2, done.stderr
+    assert done.stderr.startswith("ebb: ")
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ([], "give --budget"),
+        (["--budget", "60%", "--sweep", "60%"], "give --budget"),
+        (["--budget", "60%", "--no-swap", "--no-recompute"], "leave nothing to plan with"),
+        (["--budget", "60%", "--json", "-o", "-"], "want standard output"),
+        (["--sweep", "60%", "-o", "x.plan"], "take one of its budgets"),
+        (["--budget", "60%", "--model", "h2000"], "h200"),
+        (["--budget", "60%", "--host-budget", "some"], "--host-budget"),
+        (["--budget", "60%", "--time-limit", "1"], "--time-limit"),
+    ],
+)
+def test_wrong_usage_is_said(ebb, step, options, said):
+    done = ebb("plan", step, *options)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_unknown_sizes_are_named(ebb, tmp_path):
+    (tmp_path / "step.ebb").write_text(STEP.replace("%c: f32[75]", "%c: f32[?]"))
+    (tmp_path / "table.json").write_text(DEVICE)
+    done = plan(ebb, "--budget", "60%")
+    assert done.returncode == 3
+    assert "%c" in done.stderr
+
+
+def test_a_rewritten_graph_is_not_planned_again(ebb, step):
+    assert plan(ebb, "--budget", "600B", "-o", "step.plan").returncode == 0
+    assert ebb("apply", step, "step.plan", "-o", "rewritten.ebb").returncode == 0
+    done = ebb("plan", "rewritten.ebb", "--budget", "60%")
+    assert done.returncode == 3
+    assert "a plan is made for the original graph" in done.stderr
+
+
+def test_a_plan_for_another_graph_is_refused(ebb, step, tmp_path):
+    assert plan(ebb, "--budget", "700B", "-o", "step.plan").returncode == 0
+    (tmp_path / "other.ebb").write_text(STEP.replace("400ns", "401ns"))
+    done = ebb("apply", "other.ebb", "step.plan", "-o", "out.ebb")
+    assert done.returncode == 3
+    assert "made for another graph" in done.stderr
+
+
+def test_a_profile_of_another_step_is_refused(ebb, step, tmp_path):
+    (tmp_path / "other.json").write_text(
+        '{"version": 1, "device": "table", "operations": '
+        '[{"signature": "my::h(f32[1]) -> f32[1]", "seconds": 1e-06, "workspace": 0}]}'
+    )
+    done = plan(ebb, "--budget", "700B", "--profile", "other.json")
+    assert done.returncode == 3
+    assert "the profile has none of the graph's operations" in done.stderr

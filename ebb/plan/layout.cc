@@ -1,6 +1,7 @@
 // The idea: a placer turns an order of the items into offsets, and which order is good depends on
 // the step. So try some, the most promising first, and stop at the bound. If none reaches it,
-// change the best one a little where items stick out, for as long as the effort allows.
+// search (slack_search.h) for as long as the effort allows; or, among buffers with fixed offsets,
+// change the best order a little where items stick out.
 #include "ebb/plan/layout.h"
 
 #include <algorithm>
@@ -13,6 +14,7 @@
 #include "ebb/plan/layout_orders.h"
 #include "ebb/plan/layout_problem.h"
 #include "ebb/plan/skyline.h"
+#include "ebb/plan/slack_search.h"
 
 namespace ebb {
 namespace {
@@ -124,8 +126,11 @@ Found search(const LayoutProblem& problem, Effort effort) {
     low.attempt(orders[i], low.size(), unlimited);
   }
   if (!problem.room_below_floor || low.size() == problem.bound) {
-    low.improve(effort);
-    return {low.size(), low.offsets()};
+    Found found{low.size(), low.offsets()};
+    if (found.size != problem.bound) {
+      found.size = SlackSearch(problem).improve(found.size, orders, effort, found.offsets);
+    }
+    return found;
   }
   // The skyline does not use the room below the floor, which may be almost all there is. Otherwise
   // best fit is slower and no better.

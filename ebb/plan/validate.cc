@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include <fmt/format.h>
@@ -54,10 +55,9 @@ bool has_every_byte_once(const TensorType& type) {
 
 class Validator {
  public:
-  Validator(const Graph& original, const Graph& graph, const PlanFile& plan, const Device& device,
+  Validator(const Graph& graph, const PlanFile& plan, const Device& device,
             const StepCosts& original_costs, const StepCosts& costs)
-      : original_(original),
-        graph_(graph),
+      : graph_(graph),
         plan_(plan),
         device_(device),
         original_costs_(original_costs),
@@ -296,12 +296,12 @@ class Validator {
   }
 
   void check_time() {
-    const Duration before = compute_time(original_, original_costs_);
+    const Duration before = compute_time(original_costs_);
     if (*plan_.unconstrained != before) {
       report("unconstrained is {}, and the original computes for {}", to_text(*plan_.unconstrained),
              to_text(before));
     }
-    check_step("the step computes for", compute_time(graph_, costs_));
+    check_step("the step computes for", compute_time(costs_));
     check_step("all swap-outs take", copy_times(kSwapOut, CopyDirection::kToHost));
     check_step("all swap-ins take", copy_times(kSwapIn, CopyDirection::kToDevice));
   }
@@ -312,12 +312,8 @@ class Validator {
     }
   }
 
-  [[nodiscard]] static Duration compute_time(const Graph& graph, const StepCosts& costs) {
-    Duration sum{0};
-    for (const NodeId node : graph.order()) {
-      if (!graph.runs_on_host(node)) sum += costs.compute[node.index()];
-    }
-    return sum;
+  [[nodiscard]] static Duration compute_time(const StepCosts& costs) {
+    return std::accumulate(costs.compute.begin(), costs.compute.end(), Duration{0});
   }
 
   [[nodiscard]] Duration copy_times(std::string_view op, CopyDirection direction) const {
@@ -330,7 +326,6 @@ class Validator {
     return sum;
   }
 
-  const Graph& original_;
   const Graph& graph_;
   const PlanFile& plan_;
   const Device& device_;
@@ -355,7 +350,7 @@ Status validate_plan(const Graph& original, const PlanFile& plan, const Device& 
   if (!original_costs) return refuse(original_costs.error());
   const auto costs = estimate_costs(applied->graph, device, profile);
   if (!costs) return refuse(costs.error());
-  return Validator(original, applied->graph, plan, device, *original_costs, *costs).run();
+  return Validator(applied->graph, plan, device, *original_costs, *costs).run();
 }
 
 }  // namespace ebb

@@ -6,6 +6,7 @@
 
 #include "ebb/base/check.h"
 #include "ebb/graph/print.h"
+#include "ebb/order/liveness.h"
 #include "ebb/plan/validate.h"
 #include "tests/plan/dice.h"
 #include "tests/plan/random_step.h"
@@ -51,13 +52,17 @@ std::string PlanCase::text() const {
 
 PlanCase random_case(std::uint64_t seed) {
   Dice dice(seed);
-  const int layers = static_cast<int>(1 + dice.below(dice.one_in(10) ? 30 : 12));
+  const int layers = static_cast<int>(1 + dice.below(dice.one_in(10) ? 40 : 16));
   PlanCase made{.graph = random_step(seed, {.layers = layers, .plain = dice.one_in(4)}),
                 .device = random_device(seed),
                 .options = {.evaluations = 30, .seed = seed}};
   const Bytes all = unconstrained_bytes(made.graph, made.device, {}).value();
-  const auto percent = static_cast<std::int64_t>(10 + dice.below(100));
-  made.options.budget = Bytes{all.count * percent / 100};
+  const Bytes floor = find_floor(made.graph).bytes;
+  const auto percent = static_cast<std::int64_t>(dice.below(110));  // of the way between the two
+  const auto nearly = static_cast<std::int64_t>(dice.below(3)) - 1;
+  made.options.budget = floor + Bytes{(all - floor).count * percent / 100};
+  if (dice.one_in(12)) made.options.budget = all + Bytes{nearly};
+  if (dice.one_in(24)) made.options.budget = Bytes{floor.count * percent / 110};
   if (dice.one_in(5)) {
     made.options.host_budget =
         Bytes{static_cast<std::int64_t>(dice.below(static_cast<std::size_t>(all.count) + 1))};

@@ -7,6 +7,7 @@
 #include "ebb/plan/plan.h"
 #include "tests/meaning/random_graph.h"
 #include "tests/plan/random_case.h"
+#include "tests/plan/random_step.h"
 
 namespace ebb {
 namespace {
@@ -20,6 +21,24 @@ TEST(RandomPlans, AreRightOrNameABudgetThatWouldDo) {
     ++failures;
     ADD_FAILURE() << "seed " << seed << ": " << problem << "\n" << it.text();
   }
+}
+
+// Graphs that are no training steps and have something of everything. Most have unknown sizes or
+// were rewritten before, and are refused.
+TEST(RandomPlans, OfAnyGraphAreRightToo) {
+  int planned = 0;
+  for (std::uint64_t seed = 0, end = how_many(10'000); seed < end; ++seed) {
+    PlanCase it{.graph = random_graph(seed, {.nodes = static_cast<int>(3 + seed % 15)}),
+                .device = random_device(seed),
+                .options = {.evaluations = 30}};
+    const auto all = make_plan(it.graph, it.device, it.options);
+    if (!all) continue;
+    ++planned;
+    it.options.budget = Bytes{all->unconstrained.count * static_cast<int>(10 + seed % 90) / 100};
+    const std::string problem = problem_of(it);
+    ASSERT_EQ(problem, "") << "seed " << seed << "\n" << it.text();
+  }
+  EXPECT_GE(planned, static_cast<int>(how_many(10'000) / 50));
 }
 
 TEST(RandomPlans, AreTheSameForTheSameInput) {

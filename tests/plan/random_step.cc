@@ -20,6 +20,7 @@ class Generator {
 
   Graph run() {
     rate_ = builder_.scalar("lr");
+    usual_ = dice_.pick(std::vector<std::int64_t>{250, 1000, 1000, 4096});
     batch_ = builder_.input("x", f32({elements()}));
     if (odd(3)) label_ = builder_.input("label", f32({elements()}));
     if (odd(4)) constant_ = builder_.constant("table", f32({elements()}));
@@ -62,8 +63,12 @@ class Generator {
     return dice_.pick(kSizes);
   }
 
+  // Of a parameter: mostly much less than activations.
+  TensorType small_type() { return dice_.one_in(8) ? any_type() : f32({elements() / 64 + 1}); }
+
+  // Of an activation: mostly as the others of this step.
   TensorType any_type() {
-    TensorType type = f32({elements()});
+    TensorType type = f32({dice_.one_in(3) ? elements() : usual_});
     if (odd(8)) type.dtype = DType::kBF16;
     if (odd(15)) {
       type.dims = {4, elements()};
@@ -79,7 +84,7 @@ class Generator {
     const std::size_t above = graph().node_count();
     OpBuilder made = builder_.op(op_name, operands);
     made.takes(Duration(dice_.pick(kTimes) + static_cast<std::int64_t>(dice_.below(50))));
-    if (dice_.one_in(6)) made.workspace(Bytes{4 * elements()});
+    if (dice_.one_in(6)) made.workspace(Bytes{elements()});
     if (odd(10)) {
       const NodeId other(static_cast<std::uint32_t>(dice_.below(above)));
       if (graph().is_op(other)) made.after(other);
@@ -134,7 +139,8 @@ class Generator {
 
   void add_product() {
     const TensorId from = value();
-    Layer layer{.saved = {from}, .parameter = builder_.param(name("w"), any_type()), .output = {}};
+    Layer layer{
+        .saved = {from}, .parameter = builder_.param(name("w"), small_type()), .output = {}};
     std::vector<BuilderOperand> operands = {from, layer.parameter};
     if (constant_.valid() && odd(3)) operands.emplace_back(constant_);
     const TensorId made = op("my::mm", operands).makes(name("h"), any_type());
@@ -287,6 +293,7 @@ class Generator {
   GraphBuilder builder_;
   int counter_ = 0;
   ScalarId rate_;
+  std::int64_t usual_ = 0;  // elements of most activations
   TensorId batch_;
   TensorId label_;
   TensorId constant_;

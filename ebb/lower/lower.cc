@@ -26,6 +26,7 @@ class Lowering {
       }
     }
     needs_ = needs_of(graph_, std::vector<Bytes>(graph_.node_count()));
+    needs_.on_host.assign(graph_.node_count(), false);  // kernels ask for it in the arena
     measure_storages();
     add_instructions();
     place_all();

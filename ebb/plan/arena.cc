@@ -81,7 +81,8 @@ class Arranger {
     for (const NodeId node : graph_.order()) {
       const Bytes size = needs_.workspaces[node.index()];
       if (size.count > 0) {
-        workspace_of_[node.index()] = add_buffer(buffers_, size, {position, position});
+        auto& buffers = needs_.on_host[node.index()] ? host_buffers_ : buffers_;
+        workspace_of_[node.index()] = add_buffer(buffers, size, {position, position});
       }
       ++position;
     }
@@ -115,7 +116,7 @@ class Arranger {
     }
     for (const NodeId node : graph_.order()) {
       const std::uint32_t buffer = workspace_of_[node.index()];
-      if (buffer == kNoBuffer || side == Residence::kHost) continue;
+      if (buffer == kNoBuffer || needs_.on_host[node.index()] != (side == Residence::kHost)) continue;
       arena_.workspaces[node.index()] = begin + layout.offsets[buffer];
     }
   }
@@ -124,7 +125,7 @@ class Arranger {
   const ArenaNeeds& needs_;
   const ArenaOptions& options_;
   std::vector<std::uint32_t> buffer_of_;     // by storage, among those of its side
-  std::vector<std::uint32_t> workspace_of_;  // by node, in the arena
+  std::vector<std::uint32_t> workspace_of_;  // by node, likewise
   std::vector<LayoutBuffer> buffers_;        // in the arena
   std::vector<LayoutBuffer> host_buffers_;
   Arena arena_;
@@ -138,6 +139,7 @@ ArenaNeeds needs_of(const Graph& graph, std::span<const Bytes> workspaces) {
     needs.storages.push_back(graph.size(storage).value_or(Bytes{}));
   }
   needs.workspaces.assign(workspaces.begin(), workspaces.end());
+  for (const NodeId node : graph.nodes()) needs.on_host.push_back(graph.runs_on_host(node));
   needs.can_be_placed.assign(graph.storage_count(), true);
   return needs;
 }

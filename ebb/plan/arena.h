@@ -23,11 +23,12 @@ namespace ebb {
 // How many bytes, all known.
 struct ArenaNeeds {
   std::vector<Bytes> storages;      // by storage
-  std::vector<Bytes> workspaces;    // by node, while its line runs; in the arena
+  std::vector<Bytes> workspaces;    // by node, while its line runs
+  std::vector<bool> on_host;        // by node: its workspace is in the slab
   std::vector<bool> can_be_placed;  // by storage, as in in_place.h
 };
 
-// Storages need what their types say, and can be placed.
+// Storages need what their types say, and can be placed; workspaces are where their line runs.
 ArenaNeeds needs_of(const Graph& graph, std::span<const Bytes> workspaces);
 
 struct ArenaOptions {

@@ -150,7 +150,9 @@ class Validator {
           .size = size.value_or(Bytes{}),
           .first = graph_.origin(storage) == NodeKind::kOp ? line_of(graph_.producer(root)) : 0,
           .last = last_line(storage)};
-      if (!size) report("how large {} is, is not known", block.name);
+      // Handles and strings have no size that anybody could place.
+      const bool has_size = element_size(graph_.type(root).dtype) != 0;
+      if (!size && has_size) report("how large {} is, is not known", block.name);
       if (block.size.count > 0) blocks_.push_back(block);
     }
     for (const NodeId node : graph_.order()) {

@@ -29,19 +29,19 @@ device table
 budget 700B
 swap %a for r after d
 move a.host below b
-peak 700B
+peak 600B
 host 300B
 step 1.8us
 unconstrained 1.8us
-at %x 0B
-at %a 400B
+at %x 300B
+at %a 0B
+at %b 300B
 at %a.host 0B
-at %b 0B
-at %c 400B
-at %d 0B
-at %a.back 400B
-at %e 100B
-at %r 200B
+at %c 0B
+at %d 300B
+at %a.back 0B
+at %e 400B
+at %r 300B
 end
 """
 

@@ -88,6 +88,14 @@ class PlanMaker {
   // Lays out what the planner chooses; where that needs more than the lines hold, the planner gets
   // less the next time. What is found in the end is the plan, or the least that was found.
   void search() {
+    if (planned_.unconstrained <= options_.budget) {
+      const std::vector<Gap> gaps = find_gaps(model_);
+      PlannerResult nothing;
+      nothing.choices = choose_nothing(model_, gaps);
+      planned_.plan = make(gaps, nothing, kNoLimit);
+      if (fits(*planned_.plan)) return;
+      planned_.plan.reset();  // what the step itself has on the host is too much
+    }
     Bytes budget = options_.budget;
     Bytes host_budget = options_.host_budget.value_or(kNoLimit);
     int refusals = 0;
@@ -183,7 +191,9 @@ class PlanMaker {
     for (const NodeId node : graph.order()) {
       for (const TensorId result : graph.results(node)) {
         const StorageId storage = graph.storage(result);
-        if (graph.root(storage) != result || graph.size(storage) == Bytes{}) continue;
+        if (graph.root(storage) != result || graph.size(storage).value_or(Bytes{}) == Bytes{}) {
+          continue;
+        }
         file.tensors.push_back(
             {.name = spelled(graph.name(result)), .at = plan.arena.storages[storage.index()]});
       }

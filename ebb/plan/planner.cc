@@ -83,9 +83,12 @@ class Planner {
     ++evaluations_;
     const Evaluation& it = evaluator_.evaluate(choices);
     const bool fits = it.verdict == Verdict::kFits;
+    // Where nothing fits, the least memory counts; or, where only the host's is short, anything.
     const bool is_better =
         fits ? !best_.fits || it.total < best_.total
-             : it.verdict == Verdict::kOverBudget && !best_.fits && it.peak < best_.peak;
+             : !best_.fits && (it.verdict == Verdict::kOverBudget ? it.peak < best_.peak
+                                                                  : !has_any_);
+    has_any_ = true;
     if (is_better) {
       best_.fits = fits;
       best_.choices = choices;
@@ -330,6 +333,7 @@ class Planner {
   };
   std::vector<LineSpan> spans_;  // by gap
   const Evaluation* last_ = nullptr;
+  bool has_any_ = false;  // `best_` is something
   PlannerResult best_;
   std::uint32_t evaluations_ = 0;
 };

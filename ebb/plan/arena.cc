@@ -116,7 +116,8 @@ class Arranger {
     }
     for (const NodeId node : graph_.order()) {
       const std::uint32_t buffer = workspace_of_[node.index()];
-      if (buffer == kNoBuffer || needs_.on_host[node.index()] != (side == Residence::kHost)) continue;
+      if (buffer == kNoBuffer || needs_.on_host[node.index()] != (side == Residence::kHost))
+        continue;
       arena_.workspaces[node.index()] = begin + layout.offsets[buffer];
     }
   }

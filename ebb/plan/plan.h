@@ -64,7 +64,7 @@ struct Plan {
 
 // What no plan was found for, and why.
 struct Infeasible {
-  Bytes least;  // a budget for which there is a plan, the least that was found
+  Bytes least;                 // a budget for which there is a plan, the least that was found
   bool host_is_short = false;  // with more on the host there would be one
   // The operation at which that plan holds most, and what is there then.
   std::string operation;

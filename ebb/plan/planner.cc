@@ -86,8 +86,8 @@ class Planner {
     // Where nothing fits, the least memory counts; or, where only the host's is short, anything.
     const bool is_better =
         fits ? !best_.fits || it.total < best_.total
-             : !best_.fits && (it.verdict == Verdict::kOverBudget ? it.peak < best_.peak
-                                                                  : !has_any_);
+             : !best_.fits &&
+                   (it.verdict == Verdict::kOverBudget ? it.peak < best_.peak : !has_any_);
     has_any_ = true;
     if (is_better) {
       best_.fits = fits;

@@ -25,16 +25,19 @@ Bytes copied_bytes(const Graph& graph, NodeId copy) {
 
 class Simulation {
  public:
-  Simulation(const Graph& graph, const StepCosts& costs)
+  Simulation(const Graph& graph, const StepCosts& costs, Clock clock)
       : graph_(graph),
         costs_(costs),
+        enqueues_(clock == Clock::kEnqueued),
+        launch_(std::max(costs.launch, Duration{1})),
         dependence_(graph),
         lives_(find_lives(graph)),
         link_(costs.link),
         copies_(graph.node_count()),
         stands_for_(graph.node_count()),
         missing_(graph.node_count()),
-        times_(graph.node_count()) {
+        times_(graph.node_count()),
+        held_(graph.node_count()) {
     for (const NodeId node : graph.order()) {
       if (direction_of(graph, node) != CopyDirection::kToHost) continue;
       missing_[node.index()] = static_cast<std::uint32_t>(dependence_.before(node).size());
@@ -45,7 +48,7 @@ class Simulation {
   Timeline run() {
     std::uint32_t position = 0;
     for (const NodeId node : graph_.order()) {
-      release_above(position++);
+      if (!enqueues_) release_above(position++);
       if (!direction_of(graph_, node)) {
         execute(node);
       } else if (!copies_[node.index()]) {  // a swap-in, or a swap-out that waits for nobody
@@ -91,6 +94,11 @@ class Simulation {
       // A view hands on what it waits for.
       for (const Dependence::Edge& edge : dependence_.before(node)) hand_on(node, edge.node);
     }
+    held_[node.index()] = {host_, host_ + launch_};
+    if (runs && enqueues_) {
+      now_ = std::max(now_, host_);
+      host_ += launch_;
+    }
     times_[node.index()] = {now_, now_ + takes};
     now_ += takes;
     if (runs) timeline_.spans.push_back({node, Lane::kCompute, now_ - takes, now_});
@@ -122,6 +130,7 @@ class Simulation {
 
   void wait(NodeId node, NodeId copy, StallCause cause) {
     const Duration end = link_.end_of(*copies_[copy.index()]);
+    host_ = std::max(host_, end);
     if (end <= now_) return;
     timeline_.stalls.push_back({node, copy, cause, now_, end});
     timeline_.stalled[static_cast<std::size_t>(cause)] += end - now_;
@@ -141,8 +150,9 @@ class Simulation {
     if (direction == CopyDirection::kToDevice && last_released_) {
       after.push_back(*copies_[last_released_->index()]);
     }
+    held_[node.index()].start = host_;
     copies_[node.index()] =
-        link_.add(direction, copied_bytes(graph_, node), now_, std::move(after));
+        link_.add(direction, copied_bytes(graph_, node), std::max(now_, host_), std::move(after));
     started_.push_back(node);
     start_swap_outs_after(node);
   }
@@ -153,6 +163,7 @@ class Simulation {
       const CopyId copy = *copies_[node.index()];
       const CopyTimes times = link_.times_of(copy);
       times_[node.index()] = times;
+      held_[node.index()].end = times.end;
       const Lane lane = copy.direction == CopyDirection::kToHost ? Lane::kToHost : Lane::kToDevice;
       timeline_.spans.push_back({node, lane, times.start, times.end});
       timeline_.total = std::max(timeline_.total, times.end);
@@ -171,14 +182,19 @@ class Simulation {
 
   const Graph& graph_;
   const StepCosts& costs_;
+  bool enqueues_;  // instead of running line by line
+  Duration launch_;
   Dependence dependence_;
   std::vector<Life> lives_;
   LinkClock link_;
-  Duration now_{};
-  std::vector<std::optional<CopyId>> copies_;    // by node, those that were started
+  Duration now_{};                             // when the compute stream has done what it was given
+  Duration host_{};                            // when the host enqueues the next line
+  std::vector<std::optional<CopyId>> copies_;  // by node, those that were started
   std::vector<std::vector<NodeId>> stands_for_;  // by node: copies that a view's readers wait for
   std::vector<std::uint32_t> missing_;           // by node: how many a swap-out still waits for
   std::vector<CopyTimes> times_;                 // by node
+  std::vector<CopyTimes> held_;                  // by node, for who enqueues: from when on it has
+                                                 // its bytes, and until when it needs its operands
   std::vector<NodeId> started_;
   std::vector<Release> releases_;
   std::size_t next_release_ = 0;
@@ -210,7 +226,7 @@ void Simulation::measure() {
   };
   for (const NodeId node : graph_.order()) {
     if (makes_only_views(graph_, node)) continue;
-    const CopyTimes& times = times_[node.index()];
+    const CopyTimes& times = enqueues_ ? held_[node.index()] : times_[node.index()];
     for (const Operand& operand : graph_.operands(node)) {
       if (operand.tensor.valid()) touch(operand.tensor, times);
     }
@@ -269,8 +285,8 @@ std::string_view name_of(StallCause cause) {
   return "?";
 }
 
-Timeline simulate(const Graph& graph, const StepCosts& costs) {
-  return Simulation(graph, costs).run();
+Timeline simulate(const Graph& graph, const StepCosts& costs, Clock clock) {
+  return Simulation(graph, costs, clock).run();
 }
 
 }  // namespace ebb

@@ -12,7 +12,16 @@
 // Memory at an instant: a result is there when its operation (or copy) starts, and until the last
 // operation (or copy) that touches it ends; it never exceeds what the lines hold
 // (order/liveness.h). Workspaces are there while their operation runs. O(n log n).
+//
+// TensorFlow has another clock. Its executor only enqueues operations, each after one launch, and
+// runs ahead of the device: a result gets its bytes when its operation is enqueued, and they go to
+// others when the last reader was enqueued, which is safe because the compute stream keeps its
+// order. Copies wait for what is in that stream when they are enqueued; who reads a copy, or waits
+// for one, is enqueued when it has ended. Nobody waits for bytes: what a swap-out still reads is
+// held as well, so the peak may be above what the lines hold.
 #pragma once
+
+#include <cstdint>
 
 #include "ebb/graph/graph.h"
 #include "ebb/plan/costs.h"
@@ -20,7 +29,13 @@
 
 namespace ebb {
 
+// When bytes change hands.
+enum class Clock : std::uint8_t {
+  kCompleted,  // Ebb's runtime: when who used them has ended
+  kEnqueued,   // TensorFlow: when who uses them has been enqueued
+};
+
 // Of a graph that the verifier accepts, rewritten or not, whose costs these are.
-Timeline simulate(const Graph& graph, const StepCosts& costs);
+Timeline simulate(const Graph& graph, const StepCosts& costs, Clock clock = Clock::kCompleted);
 
 }  // namespace ebb

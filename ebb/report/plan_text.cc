@@ -16,9 +16,8 @@ double ratio(Duration a, Duration b) {
 }
 
 double per_cent(Bytes part, Bytes whole) {
-  return whole.count > 0
-             ? 100 * static_cast<double>(part.count) / static_cast<double>(whole.count)
-             : 0;
+  return whole.count > 0 ? 100 * static_cast<double>(part.count) / static_cast<double>(whole.count)
+                         : 0;
 }
 
 std::string tensors(std::size_t count) {
@@ -44,12 +43,11 @@ PlanCounts count_moves(const Plan& plan) {
   for (const NodeId node : graph.order()) {
     if (graph.op(node) == kSwapOut) {
       ++counts.swapped;
-      counts.swapped_bytes +=
-          graph.size(graph.storage(graph.results(node)[0])).value_or(Bytes{});
+      counts.swapped_bytes += graph.size(graph.storage(graph.results(node)[0])).value_or(Bytes{});
     }
     const NodeId original = graph.clone_of(node);
-    if (!original.valid() || graph.root(graph.storage(graph.results(node)[0])) !=
-                                 graph.results(node)[0]) {
+    if (!original.valid() ||
+        graph.root(graph.storage(graph.results(node)[0])) != graph.results(node)[0]) {
       continue;
     }
     ++counts.clones;
@@ -74,9 +72,9 @@ std::string to_text(const Planned& planned) {
   out += fmt::format("swapped:  {}, {}, of which the host holds {} at a time\n",
                      tensors(counts.swapped), to_human(counts.swapped_bytes),
                      to_human(plan.arena.host_size));
-  out += fmt::format("computed again: {}, {}, by {} operation{}\n", tensors(counts.recomputed),
-                     to_human(counts.recomputed_bytes), counts.clones,
-                     counts.clones == 1 ? "" : "s");
+  out +=
+      fmt::format("computed again: {}, {}, by {} operation{}\n", tensors(counts.recomputed),
+                  to_human(counts.recomputed_bytes), counts.clones, counts.clones == 1 ? "" : "s");
   return out;
 }
 
@@ -91,8 +89,8 @@ std::string to_text(const Sweep& sweep) {
       continue;
     }
     const PlanCounts counts = count_moves(*point.plan);
-    out += fmt::format("{:>12} {:>12} {:>6.2f} {:>12} {:>8} {:>10}\n",
-                       to_human(point.plan->peak()), to_human(point.plan->step()),
+    out += fmt::format("{:>12} {:>12} {:>6.2f} {:>12} {:>8} {:>10}\n", to_human(point.plan->peak()),
+                       to_human(point.plan->step()),
                        ratio(point.plan->step(), sweep.unconstrained_step),
                        to_human(point.plan->arena.host_size), counts.swapped, counts.recomputed);
   }
@@ -129,8 +127,8 @@ std::string explain_infeasible(const Planned& planned, const PlanOptions& option
     }
   }
   if (rest.count > 0) {
-    out += fmt::format("  {:>10}  {} more\n", to_human(rest),
-                       it.residents.size() - kShownResidents);
+    out +=
+        fmt::format("  {:>10}  {} more\n", to_human(rest), it.residents.size() - kShownResidents);
   }
   out += "What would help:";
   if (it.host_is_short) out += " a larger host budget;";

@@ -163,8 +163,8 @@ Result<int> run_plan(const PlanCommand& command) {
       if (auto ok = write_file("-", to_json(*planned)); !ok) return fail(ok.error());
     }
     write_to_stderr(explain_infeasible(*planned, *options));
-    return fail(ErrorKind::kInfeasible,
-                fmt::format("{}: {}", shown_name(command.input), say_infeasible(*planned, *options)));
+    return fail(ErrorKind::kInfeasible, fmt::format("{}: {}", shown_name(command.input),
+                                                    say_infeasible(*planned, *options)));
   }
   return write_outputs(command, graph, *planned).map([] { return 0; });
 }
@@ -180,7 +180,9 @@ Command add_plan(CLI::App& app) {
       ->add_option("--budget", options->budget,
                    "What the step may use: 16GiB, or 60% of the arena it needs as it is")
       ->type_name("SIZE|PERCENT");
-  command->add_option("-o", options->output, "Write the plan here, for ebb apply; - is standard output")
+  command
+      ->add_option("-o", options->output,
+                   "Write the plan here, for ebb apply; - is standard output")
       ->type_name("PLAN");
   command
       ->add_option("--host-budget", options->host_budget,
@@ -196,8 +198,9 @@ Command add_plan(CLI::App& app) {
                    "Plan for each of these budgets and print a table: 100%,80%,60%")
       ->type_name("BUDGET,..")
       ->delimiter(',');
-  command->add_option("--explain", options->explain,
-                      "Print what is done with this tensor, and what else would have come of it")
+  command
+      ->add_option("--explain", options->explain,
+                   "Print what is done with this tensor, and what else would have come of it")
       ->type_name("TENSOR");
   command
       ->add_option("--trace", options->trace,
@@ -224,7 +227,8 @@ Command add_plan(CLI::App& app) {
       "  ebb plan examples/resnet.ebb --budget 60% -o resnet.plan\n"
       "  ebb apply examples/resnet.ebb resnet.plan -o rewritten.ebb\n"
       "  ebb plan examples/unet.ebb --sweep 100%,80%,60%,50%\n"
-      "  ebb plan step.ebb --budget 16GiB --model my-gpu.json --profile step.json --trace step.json\n"
+      "  ebb plan step.ebb --budget 16GiB --model my-gpu.json --profile step.json --trace "
+      "step.json\n"
       "  ebb plan examples/transformer.ebb --budget 90% --explain h.0.mlp.gelu");
   return {command, [options] { return run_plan(*options); }};
 }

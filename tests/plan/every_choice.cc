@@ -291,7 +291,8 @@ class Search {
       if (choices_[i].fate != Fate::kSwapped) continue;
       const ReaderGroup group{.readers = late_readers(graph, i),
                               .trigger = graph.producer(values_[i].tensor)};
-      if (!apply(SwapDecision{.tensor = values_[i].tensor, .groups = {group}})) return {};
+      if (!apply(SwapDecision{.tensor = values_[i].tensor, .groups = {group}, .codec = {}}))
+        return {};
       for (const NodeId added : rewriter.journal().back().added) {
         (graph.op(added) == kSwapOut ? copies[i].out : copies[i].in) = added;
       }

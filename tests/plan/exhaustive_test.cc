@@ -73,9 +73,10 @@ struct Excess {
   }
 
   void expect_small() const {
-    fmt::print("{} plans, {:.3f} % above the best on average, {:.2f} % at worst; {} were beaten, "
-               "and of {} not everything was tried\n",
-               plans, sum / plans, worst, beaten, given_up);
+    fmt::print(
+        "{} plans, {:.3f} % above the best on average, {:.2f} % at worst; {} were beaten, "
+        "and of {} not everything was tried\n",
+        plans, sum / plans, worst, beaten, given_up);
     EXPECT_LE(sum / plans, 3) << worst_case;
     EXPECT_LE(worst, 15) << worst_case;
   }

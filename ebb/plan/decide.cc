@@ -19,6 +19,7 @@ class Decider {
         line_of_(model.operations.size()),
         readers_of_clone_(evaluation.lines.size()),
         readers_of_in_(evaluation.ins.size()),
+        ins_of_(model.values.size()),
         cloned_value_(evaluation.lines.size(), kNone) {
     for (std::uint32_t line = 0; line < plan_.lines.size(); ++line) {
       const PlannedLine& it = plan_.lines[line];
@@ -33,6 +34,9 @@ class Decider {
       } else {
         readers_of_in_[read.copy].push_back(read.line);
       }
+    }
+    for (std::uint32_t in = 0; in < plan_.ins.size(); ++in) {
+      if (!readers_of_in_[in].empty()) ins_of_[plan_.ins[in].value].push_back(in);
     }
   }
 
@@ -67,10 +71,7 @@ class Decider {
   std::optional<RefusedChoice> swap(std::uint32_t out) {
     const std::uint32_t value = plan_.outs[out].value;
     SwapDecision decision{.tensor = model_.values[value].tensor, .groups = {}, .codec = {}};
-    std::vector<std::uint32_t> ins;
-    for (std::uint32_t in = 0; in < plan_.ins.size(); ++in) {
-      if (plan_.ins[in].value == value && !readers_of_in_[in].empty()) ins.push_back(in);
-    }
+    const std::vector<std::uint32_t>& ins = ins_of_[value];
     NodeId trigger;
     for (const std::uint32_t in : ins) {
       trigger = find_trigger(value, readers_of_in_[in], plan_.ins[in].line);
@@ -183,6 +184,7 @@ class Decider {
   std::vector<std::uint32_t> line_of_;
   std::vector<std::vector<std::uint32_t>> readers_of_clone_;
   std::vector<std::vector<std::uint32_t>> readers_of_in_;
+  std::vector<std::vector<std::uint32_t>> ins_of_;  // by value, those that are read
   std::vector<std::uint32_t> cloned_value_;
   std::vector<Moved> moves_;
 };

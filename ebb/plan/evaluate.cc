@@ -380,6 +380,9 @@ void Evaluator::run() {
     out_.stalled[value] += end - now;
     now = end;
   };
+  const auto ends_before = [&](std::uint32_t a, std::uint32_t b) {
+    return out_copies_[a].index < out_copies_[b].index;
+  };
   const auto release = [&](std::size_t index, std::uint32_t line) {
     const std::uint32_t out = leaving_[index];
     leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(index));
@@ -395,10 +398,7 @@ void Evaluator::run() {
     while (next_dropped < dropped_.size() && dropped_[next_dropped].last_line < line) {
       const std::uint32_t out = states_[dropped_[next_dropped++].value].copied_out;
       // In the order in which they end.
-      const auto place = std::find_if(leaving_.begin(), leaving_.end(), [&](std::uint32_t other) {
-        return out_copies_[other].index > out_copies_[out].index;
-      });
-      leaving_.insert(place, out);
+      leaving_.insert(std::upper_bound(leaving_.begin(), leaving_.end(), out, ends_before), out);
       leaving += model_.values[out_.outs[out].value].size;
     }
     while (!leaving_.empty() && link.ends_by(out_copies_[leaving_.front()], now)) release(0, line);
@@ -407,9 +407,10 @@ void Evaluator::run() {
     for (; next_in < ins.size() && out_.ins[ins[next_in]].line == line; ++next_in) {
       const PlannedSwapIn& in = out_.ins[ins[next_in]];
       const std::uint32_t out = states_[in.value].copied_out;
-      const auto place = std::find(leaving_.begin(), leaving_.end(), out);
-      if (place != leaving_.end())
+      const auto place = std::lower_bound(leaving_.begin(), leaving_.end(), out, ends_before);
+      if (place != leaving_.end() && *place == out) {
         release(static_cast<std::size_t>(place - leaving_.begin()), line);
+      }
       std::vector<CopyId> after{out_copies_[out]};
       if (last_released) after.push_back(*last_released);
       in_copies_[ins[next_in]] =

@@ -15,6 +15,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 // What a copy's time costs, from nothing, where the link has time to spare, to all of it.
 constexpr std::array kLinkPrices = {0.0, 0.03, 0.1, 0.25, 0.5, 1.0};
 constexpr int kMostRounds = 12;
+constexpr std::size_t kFewGaps = 64;
 constexpr int kLongestGuess = 12;  // of a chain whose cost is guessed
 // Lines that search may simulate altogether: about a second.
 constexpr std::uint64_t kDefaultWork = 6'000'000;
@@ -155,19 +156,20 @@ class Planner {
   std::pair<double, Means> cheapest(const Choices& choices, std::uint32_t gap, double link_price) {
     const StepModel::Value& value = model_.values[gaps_[gap].value];
     const auto size = static_cast<double>(value.size.count);
+    const Distortion distortion = distortions_.empty() ? Distortion{} : distortions_[gap];
     double price = kNever;
     Means means = Means::kKeep;
     if (value.can_swap) {
       const Duration copies = copy_time(link_, value.size, CopyDirection::kToHost) +
                               copy_time(link_, value.size, CopyDirection::kToDevice);
-      price = link_price * static_cast<double>(copies.count()) / size;
+      price = link_price * static_cast<double>(copies.count()) / size * distortion.swap;
       means = Means::kSwap;
     }
     if (value.can_recompute) {
       const std::uint32_t before = gaps_[gap].is_tail() ? kNone : gaps_[gap].before;
       const Chain chain = guess_chain(choices, gaps_[gap].value, before, 0);
       const double saved = size - chain.kept;
-      const double again = saved > 0 ? chain.takes / saved : kNever;
+      const double again = saved > 0 ? chain.takes / saved * distortion.recompute : kNever;
       if (again < price) {
         price = again;
         means = Means::kRecompute;
@@ -292,10 +294,27 @@ class Planner {
     while (evaluations_ < end) {
       if (options_.is_out_of_time && options_.is_out_of_time()) return;
       if (options_.progress) options_.progress(limit - (end - evaluations_), limit, best_.total);
-      choices = best_.choices;
-      change(choices);
       const double price = kLinkPrices[random_.below(kLinkPrices.size())];
+      // Mostly near the best; now and then from nothing, by other prices, because what is best may
+      // have little in common with what is near.
+      const bool is_fresh = random_.below(gaps_.size() <= kFewGaps ? 2 : 8) == 0;
+      if (is_fresh) {
+        distort_prices();
+        choices = choose_nothing(model_, gaps_);
+      } else {
+        choices = best_.choices;
+        change(choices);
+      }
       if (make_fit(choices, price, options_.budget)) trim(choices, price);
+      if (is_fresh) distortions_.clear();
+    }
+  }
+
+  void distort_prices() {
+    distortions_.resize(gaps_.size());
+    for (Distortion& it : distortions_) {
+      it.swap = std::ldexp(1.0, static_cast<int>(random_.below(7)) - 3);
+      it.recompute = std::ldexp(1.0, static_cast<int>(random_.below(7)) - 3);
     }
   }
 
@@ -332,6 +351,11 @@ class Planner {
     std::uint32_t last = 0;  // not included
   };
   std::vector<LineSpan> spans_;  // by gap
+  struct Distortion {
+    double swap = 1;
+    double recompute = 1;
+  };
+  std::vector<Distortion> distortions_;  // of prices, by gap; empty: none
   const Evaluation* last_ = nullptr;
   bool has_any_ = false;  // `best_` is something
   PlannerResult best_;

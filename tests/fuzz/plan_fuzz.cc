@@ -8,6 +8,8 @@
 #include "ebb/base/check.h"
 #include "ebb/graph/parse.h"
 #include "ebb/graph/print.h"
+#include "ebb/plan/device.h"
+#include "ebb/plan/validate.h"
 #include "ebb/rewrite/plan_file.h"
 #include "ebb/rewrite/proof.h"
 #include "tests/fuzz/error_check.h"
@@ -55,7 +57,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   EBB_CHECK(again.has_value(), "what was written is refused: {}", again.error().message);
   EBB_CHECK(ebb::to_text(*again) == canonical, "writing is not stable");
   EBB_CHECK(again->fingerprint == plan->fingerprint && again->device == plan->device &&
-                again->budget == plan->budget && again->decisions.size() == plan->decisions.size(),
+                again->budget == plan->budget &&
+                again->decisions.size() == plan->decisions.size() && again->peak == plan->peak &&
+                again->tensors.size() == plan->tensors.size() &&
+                again->workspaces.size() == plan->workspaces.size(),
             "another plan");
 
   // A plan for another graph stays one by chance of 2^-64.
@@ -69,5 +74,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   EBB_CHECK(proof.has_value(), "not the same computation: {}", proof.error().message);
   const auto read = ebb::parse_valid(ebb::print(rewritten->graph));
   EBB_CHECK(read.has_value(), "canonical text is refused: {}", read.error().message);
+  static const ebb::Device kDevice = ebb::find_device("h200").value();
+  if (const auto right = ebb::validate_plan(kStep, *plan, kDevice); !right) {
+    ebb::expect_one_line_of_words(right.error());
+  }
   return 0;
 }

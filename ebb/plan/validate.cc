@@ -91,6 +91,11 @@ class Validator {
     if (!plan_.peak || !plan_.host || !plan_.step || !plan_.unconstrained) {
       report("it does not predict peak, host, step and unconstrained");
     }
+    budget_ = plan_.budget.value_or(Bytes{});
+    peak_ = plan_.peak.value_or(Bytes{});
+    host_ = plan_.host.value_or(Bytes{});
+    step_ = plan_.step.value_or(Duration{0});
+    unconstrained_ = plan_.unconstrained.value_or(Duration{0});
   }
 
   // The verifier says so too.
@@ -194,9 +199,9 @@ class Validator {
   }
 
   void check_budgets() {
-    check_room(false, "budget", *plan_.budget, "peak", *plan_.peak);
-    const Bytes host_room = plan_.host_budget.value_or(*plan_.host);
-    check_room(true, plan_.host_budget ? "host_budget" : "host", host_room, "host", *plan_.host);
+    check_room(false, "budget", budget_, "peak", peak_);
+    const Bytes host_room = plan_.host_budget.value_or(host_);
+    check_room(true, plan_.host_budget ? "host_budget" : "host", host_room, "host", host_);
   }
 
   void check_room(bool is_on_host, std::string_view room_name, Bytes room,
@@ -299,8 +304,8 @@ class Validator {
 
   void check_time() {
     const Duration before = compute_time(original_costs_);
-    if (*plan_.unconstrained != before) {
-      report("unconstrained is {}, and the original computes for {}", to_text(*plan_.unconstrained),
+    if (unconstrained_ != before) {
+      report("unconstrained is {}, and the original computes for {}", to_text(unconstrained_),
              to_text(before));
     }
     check_step("the step computes for", compute_time(costs_));
@@ -309,8 +314,8 @@ class Validator {
   }
 
   void check_step(std::string_view what, Duration needed) {
-    if (*plan_.step < needed) {
-      report("step is {}, and {} {}", to_text(*plan_.step), what, to_text(needed));
+    if (step_ < needed) {
+      report("step is {}, and {} {}", to_text(step_), what, to_text(needed));
     }
   }
 
@@ -333,6 +338,11 @@ class Validator {
   const Device& device_;
   const StepCosts& original_costs_;
   const StepCosts& costs_;
+  Bytes budget_;  // these are what the plan says
+  Bytes peak_;
+  Bytes host_;
+  Duration step_{0};
+  Duration unconstrained_{0};
   std::vector<std::size_t> line_;  // by node
   std::vector<Block> blocks_;
   std::string problem_;

@@ -92,7 +92,7 @@ class Search {
   [[nodiscard]] Value find_value(TensorId tensor, Duration time) const {
     const std::size_t made = line_[graph_.producer(tensor).index()];
     Value value{.tensor = tensor,
-                .size = *graph_.size(graph_.storage(tensor)),
+                .size = graph_.size(graph_.storage(tensor)).value_or(Bytes{}),
                 .made = made,
                 .last_early = made,
                 .late = {},
@@ -136,7 +136,10 @@ class Search {
   // What is computed again, the last value first, as a clone needs what its original reads.
   void choose_again(std::size_t left, Duration time) {
     if (time >= best_.step) return;
-    if (left == 0) return choose_swaps(0);
+    if (left == 0) {
+      choose_swaps(0);
+      return;
+    }
     const std::size_t value = left - 1;
     if (left == values_.size()) {
       needs_.clear();
@@ -164,7 +167,10 @@ class Search {
   // as they can, for now.
   void choose_swaps(std::size_t value) {
     if (!may_fit(value)) return;
-    if (value == values_.size()) return place_swap_outs();
+    if (value == values_.size()) {
+      place_swap_outs();
+      return;
+    }
     choose_swaps(value + 1);
     if (choices_[value].fate != Fate::kKept || !is_needed(value)) return;
     for (const std::size_t in : swap_in_lines(value)) {
@@ -210,8 +216,10 @@ class Search {
     const auto add = [&](std::size_t first, std::size_t last) {
       for (std::size_t line = first; line <= last; ++line) held[line] += value.size;
     };
-    if (!is_needed(i)) return add(value.made, value.last_early);
-    if (choice.fate == Fate::kComputedAgain || (is_undecided && choice.fate == Fate::kKept)) {
+    if (!is_needed(i)) {
+      add(value.made, value.last_early);
+    } else if (choice.fate == Fate::kComputedAgain ||
+               (is_undecided && choice.fate == Fate::kKept)) {
       add(value.made, value.last_early);
       add(needs_[i].first, needs_[i].last);
     } else if (choice.fate == Fate::kKept) {
@@ -232,8 +240,14 @@ class Search {
 
   void place_swap_out(std::size_t value, std::vector<std::vector<std::size_t>>& laid_out) {
     if (!may_fit(values_.size(), value)) return;
-    if (value == values_.size()) return try_choices(laid_out);
-    if (choices_[value].fate != Fate::kSwapped) return place_swap_out(value + 1, laid_out);
+    if (value == values_.size()) {
+      try_choices(laid_out);
+      return;
+    }
+    if (choices_[value].fate != Fate::kSwapped) {
+      place_swap_out(value + 1, laid_out);
+      return;
+    }
     for (std::size_t out = choices_[value].in; out-- > values_[value].last_early;) {
       choices_[value].out = out;
       place_swap_out(value + 1, laid_out);
@@ -253,11 +267,13 @@ class Search {
     if (!graph) return;
     const StepCosts costs = estimate_costs(*graph, device_).value();
     const Duration step = simulate(*graph, costs).total;
-    if (step >= best_.step) return laid_out.push_back(outs);
-    const Arena arena =
-        arrange(*graph, needs_of(*graph, costs.workspace), {.alignment = device_.alignment});
-    if (arena.size > budget_) return;
+    if (step < best_.step) {
+      const Arena arena =
+          arrange(*graph, needs_of(*graph, costs.workspace), {.alignment = device_.alignment});
+      if (arena.size > budget_) return;
+    }
     laid_out.push_back(outs);
+    if (step >= best_.step) return;
     best_.is_better = true;
     best_.step = step;
     best_.decisions = decisions_;

@@ -15,8 +15,7 @@ namespace ebb {
 namespace {
 
 // What is wrong with the plan, or nothing. It is read back from its text first, as a user's is.
-std::string problem_of(const PlanCase& it, const Planned& planned) {
-  const Plan& plan = *planned.plan;
+std::string problem_of(const PlanCase& it, const Planned& planned, const Plan& plan) {
   const PlanOptions& options = it.options;
   const auto file = parse_plan(to_text(plan.file));
   if (!file) return file.error().render("plan");
@@ -82,7 +81,7 @@ std::string problem_of(const PlanCase& it) {
   try {
     const auto planned = make_plan(it.graph, it.device, it.options);
     if (!planned) return planned.error().message;
-    if (planned->plan) return problem_of(it, *planned);
+    if (planned->plan) return problem_of(it, *planned, *planned->plan);
     if (!planned->infeasible) return "there is no plan, and no reason";
     const Bytes least = planned->infeasible->least;
     if (it.options.host_budget) return {};
@@ -91,11 +90,8 @@ std::string problem_of(const PlanCase& it) {
     again.options.budget = least;
     const auto enough = make_plan(again.graph, again.device, again.options);
     if (!enough) return enough.error().message;
-    if (!enough->plan) {
-      return fmt::format("no plan for the least budget, {}; it is said to be {} then",
-                         to_text(least), to_text(enough->infeasible->least));
-    }
-    return problem_of(again, *enough);
+    if (enough->plan) return problem_of(again, *enough, *enough->plan);
+    return fmt::format("no plan for the least budget, {}", to_text(least));
   } catch (const InternalError& error) {
     return error.what();
   }

@@ -211,7 +211,10 @@ class Generator {
   }
 
   void add_host_operation() {
-    if (!dice_.one_in(3)) return add_product();
+    if (!dice_.one_in(3)) {
+      add_product();
+      return;
+    }
     const TensorId counted =
         op("my::count", {value()}).makes(name("host"), on_host(f32({elements()})));
     if (dice_.one_in(2)) returned_.push_back(counted);
@@ -222,7 +225,10 @@ class Generator {
   void add_repeated() {
     const TensorId made = op("my::fill", {value()}).makes(name("h"), any_type());
     if (dice_.one_in(2)) layers_.push_back({.saved = {made}, .parameter = {}, .output = {}});
-    if (dice_.one_in(2)) return values_.push_back(made);
+    if (dice_.one_in(2)) {
+      values_.push_back(made);
+      return;
+    }
     // Whoever wants the old version wants the new one now.
     const TensorId next =
         op("my::add_", {update(made), values_.back()}).makes_next(name("h"), made);

@@ -88,7 +88,7 @@ struct Excess {
 TEST(PlansOfSmallSteps, AreNearlyTheBestThereIs) {
   Excess excess;
   for (const int values : {4, 5, 6, 7, 8}) {
-    for (std::uint64_t seed = 0, end = how_many(300); seed < end; ++seed) {
+    for (std::uint64_t seed = 0, end = how_many(9'000) / 30; seed < end; ++seed) {
       excess.compare(values, seed, {});
     }
   }
@@ -99,7 +99,7 @@ TEST(PlansOfSmallSteps, AreNearlyTheBestThereIs) {
 TEST(PlansOfSmallSteps, OfMoreValuesAreToo) {
   Excess excess;
   for (const int values : {9, 10, 11, 12}) {
-    for (std::uint64_t seed = 0, end = how_many(20); seed < end; ++seed) {
+    for (std::uint64_t seed = 0, end = how_many(10'000) / 500; seed < end; ++seed) {
       excess.compare(values, seed, {.every_line = false, .limit = 200'000});
     }
   }

@@ -78,7 +78,7 @@ void print_row(std::string_view name, const Figures& figures) {
     // Fragmentation: the arena beyond what is alive at one time.
     fmt::print(" {:10} {:9.3f}x {:7.2f}% {:8}\n", plan.evaluations, slow_down,
                (share(plan.arena.size, plan.arena.bound) - 1) * 100, plan.file.decisions.size());
-  } else {
+  } else if (planned.infeasible) {
     fmt::print("   no plan: the least that was found is {:.1f} %\n",
                share(planned.infeasible->least, planned.unconstrained) * 100);
   }

@@ -2,10 +2,46 @@
 
 #include <algorithm>
 
+#include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/views.h"
 #include "ebb/order/in_place.h"
 
 namespace ebb {
+namespace {
+
+// Copies over the link run beside the lines.
+void extend_host_copies(const Graph& graph, std::vector<Life>& lives) {
+  std::vector<std::uint32_t> made(graph.node_count());  // by node: its line
+  std::vector<std::uint32_t> first_read(graph.storage_count(), 0);
+  std::uint32_t position = 0;
+  for (const NodeId node : graph.order()) {
+    made[node.index()] = position;
+    if (!makes_only_views(graph, node)) {
+      for (const Operand& operand : graph.operands(node)) {
+        if (!operand.tensor.valid()) continue;
+        std::uint32_t& first = first_read[graph.storage(operand.tensor).index()];
+        if (first == 0) first = position;
+      }
+    }
+    ++position;
+  }
+  for (const NodeId node : graph.order()) {
+    const std::string_view op = graph.op(node);
+    if (op != kSwapOut && op != kSwapIn) continue;
+    const TensorId source = graph.operands(node)[0].tensor;
+    const StorageId from = graph.storage(source);
+    const StorageId to = graph.storage(graph.results(node)[0]);
+    if (op == kSwapOut) {
+      Life& life = lives[to.index()];
+      life.first = std::min(life.first, made[graph.producer(source).index()]);
+    } else {
+      Life& life = lives[from.index()];
+      life.last = std::max(life.last, first_read[to.index()]);
+    }
+  }
+}
+
+}  // namespace
 
 std::vector<Life> find_lives(const Graph& graph) {
   constexpr std::uint32_t kNever = 0xFFFFFFFF;
@@ -25,6 +61,7 @@ std::vector<Life> find_lives(const Graph& graph) {
     }
     ++position;
   }
+  extend_host_copies(graph, lives);
   const std::uint32_t end = position == 0 ? 0 : position - 1;
   for (const StorageId storage : graph.storages()) {
     const NodeKind kind = graph.origin(storage);

@@ -5,10 +5,12 @@
 // share, and so does who reads a view, but not the line that makes a view, which runs no code.
 // Parameters and constants are there throughout, inputs from the start, what the step returns until
 // the end. A workspace is there during its own line, on the side where the line runs. A copy has
-// its own storage on its own side of the link. All accelerators together are "the device": a plan
-// is made for one at a time. Storages of unknown size count as nothing, and are counted. What
-// happens within a line (copies that take time, bytes reused in place) is the simulator's business.
-// O(nodes + edges).
+// its own storage on its own side of the link; copies over the link run beside the lines, so what a
+// swap-out makes is there from the line that made what it copies, when the copy may begin, and what
+// a swap-in reads until the first line that reads what it makes. All accelerators together are "the
+// device": a plan is made for one at a time. Storages of unknown size count as nothing, and are
+// counted. What happens within a line (copies that take time, bytes reused in place) is the
+// simulator's business. O(nodes + edges).
 #pragma once
 
 #include <cstdint>

@@ -233,6 +233,9 @@ void read_link(ObjectReader object, Link& link) {
   object.duration("shortest", link.shortest);
 }
 
+// Plans name their device, on a line of their own.
+bool is_odd_in_name(char c) { return c == '#' || static_cast<unsigned char>(c) < ' ' || c == 127; }
+
 }  // namespace
 
 Duration copy_time(const Link& link, Bytes bytes, CopyDirection direction, bool is_other_way_busy) {
@@ -261,6 +264,11 @@ Result<Device> parse_device(std::string_view json) {
   }
   Device device;
   object.text("name", device.name);
+  if (const auto odd = std::find_if(device.name.begin(), device.name.end(), is_odd_in_name);
+      status && odd != device.name.end()) {
+    return fail(ErrorKind::kBadInput,
+                "name: a device's name is one line without '#', for plans name it");
+  }
   object.lines("note", device.note);
   object.memory("memory", device.memory);
   object.bandwidth("memory_bandwidth", device.memory_bandwidth);

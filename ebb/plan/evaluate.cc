@@ -68,13 +68,17 @@ const Evaluation& Evaluator::evaluate(const Choices& choices) {
   choices_ = &choices;
   if (!make_lines()) {
     out_.verdict = Verdict::kTooLong;
-  } else if (!add_memory()) {
-    out_.verdict = Verdict::kOverBudget;
-  } else {
+    return out_;
+  }
+  const bool fits = add_memory();
+  out_.fits_host = fits_host();
+  if (fits && out_.fits_host) {
     place_swap_ins();
     run();
-    out_.verdict = fits_host() ? Verdict::kFits : Verdict::kOverHostBudget;
   }
+  out_.verdict = !fits             ? Verdict::kOverBudget
+                 : !out_.fits_host ? Verdict::kOverHostBudget
+                                   : Verdict::kFits;
   return out_;
 }
 
@@ -89,7 +93,6 @@ bool Evaluator::make_lines() {
   dropped_.clear();
   changes_.clear();
   transients_.clear();
-  has_taken_over_.clear();
   takes_.clear();
   line_of_.resize(model_.operations.size());
   states_.assign(model_.values.size(), State{});
@@ -108,7 +111,6 @@ bool Evaluator::make_lines() {
     out_.lines.push_back({k, false});
     line_of_[k] = line;
     transients_.push_back(model_.operations[k].workspace);
-    has_taken_over_.push_back(false);
     takes_.push_back(model_.operations[k].takes);
     for (const std::uint32_t value : model_.results_of(k)) {
       State& state = states_[value];
@@ -175,6 +177,7 @@ void Evaluator::add_swap_out(std::uint32_t value) {
   dropped_.push_back({value, state.original_last});
   if (state.is_original_taken) {  // not while it is copied
     transients_[state.original_last] += model_.values[value].size;
+    states_[state.taken_by].took_at = kNone;
     state.is_original_taken = false;
   }
 }
@@ -186,19 +189,22 @@ Means Evaluator::means_of_tail(std::uint32_t value) const {
 }
 
 // A result of the last line that used the value may lie where it lay; not while it is copied out.
-// One result takes over at most: of operations on lists more could, which is not counted on.
 void Evaluator::hand_over(std::uint32_t value) {
   State& state = states_[value];
   const std::uint32_t line = state.last_line;
   const bool is_original = state.copy == kNone;
-  if (has_taken_over_[line] || (is_original && state.is_swapped_out)) return;
+  if (is_original && state.is_swapped_out) return;
   const std::uint32_t operation = out_.lines[line].operation;
   if (model_.values[value].producer == operation) return;
   for (const StepModel::TakeOver& it : model_.takeovers_of(operation)) {
-    if (it.operand != value) continue;
+    State& taker = states_[it.result];
+    if (it.operand != value || taker.took_at == line) continue;
+    // Of what a clone makes besides nothing is known here.
+    if (out_.lines[line].is_clone && taker.copy != line) continue;
     transients_[line] -= model_.values[value].size;
-    has_taken_over_[line] = true;
+    taker.took_at = line;
     state.taken_at = line;
+    state.taken_by = it.result;
     state.is_original_taken = is_original;
     return;
   }
@@ -228,6 +234,7 @@ bool Evaluator::bring(std::uint32_t value, std::uint32_t operation, int depth) {
     changes_[state.last_line + 1] += size;
     if (state.taken_at == state.last_line) {
       transients_[state.last_line] += size;
+      states_[state.taken_by].took_at = kNone;
       state.taken_at = kNone;
       state.is_original_taken = false;
     }
@@ -249,7 +256,6 @@ bool Evaluator::emit_clone(std::uint32_t value, std::uint32_t operation, int dep
   for (const std::uint32_t operand : model_.operands_of(producer)) read(operand);
   out_.lines.push_back({producer, true});
   transients_.push_back(model_.operations[producer].workspace);
-  has_taken_over_.push_back(false);
   takes_.push_back(model_.operations[producer].takes);
   if (const Bytes kept = model_.operations[producer].updated; kept > Bytes{}) {
     if (changes_.size() < line + std::size_t{2}) changes_.resize(line + std::size_t{2});
@@ -282,7 +288,7 @@ bool Evaluator::emit_clone(std::uint32_t value, std::uint32_t operation, int dep
 
 bool Evaluator::add_memory() {
   const std::size_t count = out_.lines.size();
-  changes_.resize(count + 1);
+  changes_.resize(count + 2);  // some, where nothing runs on the device
   for (std::uint32_t i = 0; i < model_.values.size(); ++i) {
     State& state = states_[i];
     // What stays, and what nobody uses.
@@ -429,10 +435,14 @@ void Evaluator::run() {
 
 bool Evaluator::fits_host() {
   changes_.assign(out_.lines.size() + 2, Bytes{});
-  for (const PlannedSwapOut& out : out_.outs) changes_[out.line] += model_.values[out.value].size;
+  // From when the copy may begin to when the last one back has ended: order/liveness.h.
+  for (const PlannedSwapOut& out : out_.outs) {
+    const std::uint32_t producer = model_.values[out.value].producer;
+    changes_[producer == kNone ? 0 : line_of_[producer]] += model_.values[out.value].size;
+  }
   last_in_.assign(model_.values.size(), 0);
   for (const PlannedSwapIn& in : out_.ins) {
-    last_in_[in.value] = std::max(last_in_[in.value], in.line);
+    last_in_[in.value] = std::max(last_in_[in.value], in.first_read);
   }
   for (const PlannedSwapOut& out : out_.outs) {
     changes_[last_in_[out.value] + 1] -= model_.values[out.value].size;

@@ -80,9 +80,9 @@ struct PlannedRead {
 
 enum class Verdict : std::uint8_t {
   kFits,
-  kTooLong,     // clones of clones without end: nothing else is said
-  kOverBudget,  // some line holds more than the device may; there are no times
-  kOverHostBudget,
+  kTooLong,         // clones of clones without end: nothing else is said
+  kOverBudget,      // some line holds more than the device may; there are no times
+  kOverHostBudget,  // nor are there here
 };
 
 struct Evaluation {
@@ -91,6 +91,7 @@ struct Evaluation {
   Bytes peak;  // of the lines; when it does not fit, of step 2
   std::uint32_t peak_line = 0;
   Bytes host_peak;
+  bool fits_host = true;
   std::vector<PlannedLine> lines;
   std::vector<PlannedSwapIn> ins;    // in the order of `first_read`
   std::vector<PlannedSwapOut> outs;  // in the order of their starts
@@ -127,6 +128,8 @@ class Evaluator {
     bool is_swapped_out = false;
     std::uint32_t copied_out = kNone;  // which of the swap-outs
     std::uint32_t taken_at = kNone;    // the line whose result took its bytes over
+    std::uint32_t taken_by = kNone;    // that result
+    std::uint32_t took_at = kNone;     // the line at which it took over somebody's bytes itself
     std::uint32_t original_last = 0;   // the last line of the original's stay
     bool is_original_taken = false;    // by the result of that line
   };
@@ -156,7 +159,6 @@ class Evaluator {
   std::vector<Bytes> transients_;       // by line: workspaces, and what a clone makes besides; less
                                         // what is taken over in place
   std::vector<std::uint32_t> line_of_;  // by operation, the original's
-  std::vector<bool> has_taken_over_;    // by line
   std::vector<Duration> takes_;         // by line, with the snapshots above it
   std::vector<Duration> starts_;        // by line, if nobody had to wait
   struct Dropped {  // bytes that a swap-out may still be reading below their last line

@@ -26,9 +26,11 @@ class Explainer {
  public:
   Explainer(const Graph& graph, const Planned& planned)
       : graph_(graph),
-        planned_(planned),
         plan_(*planned.plan),
-        evaluator_(plan_.model, plan_.gaps, plan_.costs.link, {.budget = planned.budget}),
+        budget_(budget_of(planned)),
+        evaluator_(plan_.model, plan_.gaps, plan_.costs.link,
+                   {.budget = budget_,
+                    .host_budget = plan_.file.host_budget.value_or(Bytes{std::int64_t{1} << 61})}),
         total_(evaluator_.evaluate(plan_.choices).total) {}
 
   std::string explain(TensorId tensor) {
@@ -58,6 +60,14 @@ class Explainer {
   }
 
  private:
+  // The model may count a little more than the plan needs.
+  static Bytes budget_of(const Planned& planned) {
+    const Plan& plan = *planned.plan;
+    Evaluator without_limit(plan.model, plan.gaps, plan.costs.link,
+                            {.budget = Bytes{std::int64_t{1} << 61}});
+    return std::max(planned.budget, without_limit.evaluate(plan.choices).peak);
+  }
+
   std::string operation(std::uint32_t index) const {
     return fmt::format("'{}'", graph_.name(plan_.model.operations[index].node));
   }
@@ -93,7 +103,7 @@ class Explainer {
       case Verdict::kOverBudget:
         return fmt::format("{} at {}, {} over the budget", to_human(it.peak),
                            operation(it.lines[it.peak_line].operation),
-                           to_human(it.peak - planned_.budget));
+                           to_human(it.peak - budget_));
       case Verdict::kOverHostBudget:
         return fmt::format("{} on the host, over its budget", to_human(it.host_peak));
       case Verdict::kTooLong:
@@ -110,8 +120,8 @@ class Explainer {
   }
 
   const Graph& graph_;
-  const Planned& planned_;
   const Plan& plan_;
+  Bytes budget_;
   Evaluator evaluator_;
   Duration total_;
   std::string out_;

@@ -25,7 +25,8 @@ CopyDirection other(CopyDirection direction) {
 }
 
 Duration rounded_up(double nanoseconds) {
-  return Duration(static_cast<std::int64_t>(std::ceil(nanoseconds)));
+  constexpr double kLongest = 1e18;  // 32 years
+  return Duration(static_cast<std::int64_t>(std::ceil(std::min(nanoseconds, kLongest))));
 }
 
 }  // namespace

@@ -1,9 +1,13 @@
 #include "ebb/plan/may_do.h"
 
+#include <algorithm>
+
 #include "ebb/rewrite/rewriter.h"
 
 namespace ebb {
 namespace {
+
+constexpr int kMostSteps = 64;
 
 class Asker {
  public:
@@ -16,6 +20,9 @@ class Asker {
       StepModel::Value& it = model_.values[value];
       if (it.can_swap) {
         refusals_.swap[value] = ask<SwapDecision>(value);
+        if (refusals_.swap[value].empty() && !have_common_trigger(value)) {
+          refusals_.swap[value] = "no operation is found that all its readers wait for";
+        }
         it.can_swap = refusals_.swap[value].empty();
       }
       if (it.can_recompute) {
@@ -40,6 +47,24 @@ class Asker {
       if (!why.empty()) return why;
     }
     return {};
+  }
+
+  // Readers of what an operation makes wait for that operation at least. Readers of an input may
+  // have nothing in common.
+  bool have_common_trigger(std::uint32_t value) const {
+    const auto uses = model_.uses_of(value);
+    if (model_.values[value].producer != kNone || uses.size() <= 2) return true;
+    std::uint32_t trigger = model_.operations[uses[1]].waits_for;
+    for (int i = 0; i < kMostSteps && trigger != kNone; ++i) {
+      const NodeId node = model_.operations[trigger].node;
+      if (std::all_of(uses.begin() + 1, uses.end(), [&](std::uint32_t use) {
+            return rewriter_.waits(model_.operations[use].node, node);
+          })) {
+        return true;
+      }
+      trigger = model_.operations[trigger].waits_for;
+    }
+    return false;
   }
 
   template <class Kind>

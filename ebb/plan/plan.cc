@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/graph/edit.h"
 #include "ebb/graph/text_names.h"
+#include "ebb/order/in_place.h"
 #include "ebb/order/liveness.h"
 #include "ebb/plan/decide.h"
 #include "ebb/plan/evaluate.h"
@@ -22,6 +24,7 @@ namespace {
 
 constexpr int kMostAttempts = 12;  // at a layout that fits
 constexpr int kMostRefusals = 200;
+constexpr int kMostConfirmations = 6;
 constexpr Bytes kNoLimit{std::int64_t{1} << 61};
 
 Status check_not_rewritten(const Graph& graph) {
@@ -34,7 +37,6 @@ Status check_not_rewritten(const Graph& graph) {
   return {};
 }
 
-// Before a simulation, copies of one size and another are added up.
 Status check_sizes(const Graph& graph) {
   for (const StorageId storage : graph.storages()) {
     // Handles and strings are not ours to place.
@@ -46,6 +48,31 @@ Status check_sizes(const Graph& graph) {
                             to_text(graph.type(graph.root(storage)))));
   }
   return {};
+}
+
+// That all copies that a plan could ever make end at some time.
+Status check_copies(const StepModel& model, const Link& link) {
+  constexpr Duration kLongest{std::int64_t{1} << 58};  // 9 years
+  Duration total{0};
+  for (const StepModel::Value& value : model.values) {
+    if (!value.can_swap) continue;
+    const Duration copy = std::max(copy_time(link, value.size, CopyDirection::kToHost, true),
+                                   copy_time(link, value.size, CopyDirection::kToDevice, true));
+    if (copy > (kLongest - total) / (1 + static_cast<std::int64_t>(value.use_count))) {
+      return fail(ErrorKind::kBadInput,
+                  "to copy every tensor to the host and back would take more than nine years; is "
+                  "the link of the device as slow as its file says?");
+    }
+    total += copy * (1 + static_cast<std::int64_t>(value.use_count));
+  }
+  return {};
+}
+
+// With the workspaces of the costs, of which a profile knows some that the text does not.
+Graph with_workspaces(Graph graph, const StepCosts& costs) {
+  GraphEdit edit(graph);
+  for (const NodeId node : graph.nodes()) edit.set_workspace(node, costs.workspace[node.index()]);
+  return graph;
 }
 
 class PlanMaker {
@@ -68,7 +95,8 @@ class PlanMaker {
     model_ = std::move(*model);
     refusals_ = ask_rules(graph_, model_);
     planned_.budget = options_.budget;
-    planned_.floor = find_floor(graph_).bytes;
+    if (Status ok = check_copies(model_, link_); !ok) return fail(ok.error());
+    planned_.floor = find_floor(with_workspaces(graph_, *costs)).bytes;
     planned_.unconstrained = arrange_step(graph_, *costs).size;
     planned_.unconstrained_step = simulate(graph_, *costs).total;
     search();
@@ -85,51 +113,102 @@ class PlanMaker {
            plan.arena.host_size <= options_.host_budget.value_or(kNoLimit);
   }
 
-  // Lays out what the planner chooses; where that needs more than the lines hold, the planner gets
-  // less the next time. What is found in the end is the plan, or the least that was found.
   void search() {
     if (planned_.unconstrained <= options_.budget) {
-      const std::vector<Gap> gaps = find_gaps(model_);
-      PlannerResult nothing;
-      nothing.choices = choose_nothing(model_, gaps);
-      planned_.plan = make(gaps, nothing, kNoLimit);
+      planned_.plan = keep_all();
       if (fits(*planned_.plan)) return;
-      planned_.plan.reset();  // what the step itself has on the host is too much
+      planned_.plan.reset();
     }
+    std::optional<Plan> least = keep_all();  // which no rule refuses
+    is_host_full_ = least->arena.host_size > options_.host_budget.value_or(kNoLimit);
+    if (try_with_host(kNoLimit, least)) return;
+    if (options_.host_budget) {
+      if (try_with_host(*options_.host_budget, least)) return;
+      // And as if nothing could be swapped.
+      const StepModel all = model_;
+      for (StepModel::Value& value : model_.values) value.can_swap = false;
+      const bool is_done = try_with_host(*options_.host_budget, least);
+      model_ = all;
+      if (is_done) return;
+    }
+    planned_.infeasible = is_confirming_ ? explain(*least) : explain_confirmed(std::move(*least));
+    if (options_.host_budget && (is_host_full_ || fits_with_more_on_host())) {
+      planned_.infeasible->host_is_short = true;
+    }
+  }
+
+  // Search may lead to plans whose offsets do not fit, where those of greed do. A plan that is
+  // found without regard to the host is as good as another if it needs no more there.
+  bool try_with_host(Bytes host_budget, std::optional<Plan>& least) {
+    return try_plans(options_.evaluations, host_budget, least) || try_plans(0, host_budget, least);
+  }
+
+  // Lays out what the planner chooses; where that needs more than the lines hold, the planner gets
+  // less the next time. Whether there is a plan in the end; if not, `least` is the least found.
+  bool try_plans(std::optional<std::uint32_t> evaluations, Bytes host_budget,
+                 std::optional<Plan>& least) {
     Bytes budget = options_.budget;
-    Bytes host_budget = options_.host_budget.value_or(kNoLimit);
     int refusals = 0;
-    std::optional<Plan> least;
     for (int attempt = 0; attempt < kMostAttempts;) {
       const std::vector<Gap> gaps = find_gaps(model_);
       const PlannerResult chosen = choose(model_, gaps, link_,
                                           {.budget = budget,
                                            .host_budget = host_budget,
-                                           .evaluations = options_.evaluations,
+                                           .evaluations = evaluations,
                                            .seed = options_.seed,
                                            .progress = options_.progress,
                                            .is_out_of_time = options_.is_out_of_time});
       evaluations_ += chosen.evaluations;
       std::optional<Plan> plan = make(gaps, chosen, chosen.fits ? budget : chosen.peak);
       if (!plan) {
-        if (++refusals > kMostRefusals) break;
+        if (++refusals > kMostRefusals) return false;
         continue;
       }
-      const bool is_least = !least || plan->arena.size < least->arena.size;
       if (fits(*plan)) {
         planned_.plan = std::move(plan);
-        return;
+        return true;
       }
       const Bytes over = plan->arena.size - options_.budget;
       const Bytes host_over = plan->arena.host_size - options_.host_budget.value_or(kNoLimit);
-      if (is_least) least = std::move(plan);
-      if (!chosen.fits) break;
+      if (host_over.count <= 0 && plan->arena.size < least->arena.size) least = std::move(plan);
+      if (!chosen.fits) return false;
+      if (host_over.count > 0 && host_budget == kNoLimit) return false;
       if (over.count > 0) budget = lowered(budget, chosen.peak, over, attempt);
       if (host_over.count > 0) host_budget = lowered(host_budget, host_budget, host_over, attempt);
       ++attempt;
     }
-    planned_.infeasible = explain(*least);
-    planned_.infeasible->host_is_short = options_.host_budget && fits_with_more_on_host();
+    return false;
+  }
+
+  // The least is a promise: who asks for it gets a plan. So it is asked for.
+  [[nodiscard]] Infeasible explain_confirmed(Plan least) const {
+    for (int i = 0; i < kMostConfirmations && least.arena.size < planned_.unconstrained; ++i) {
+      PlanOptions options = options_;
+      options.budget = least.arena.size;
+      options.evaluations = 0;
+      options.progress = nullptr;
+      PlanMaker again(graph_, device_, options);
+      again.is_confirming_ = true;
+      auto planned = again.run();
+      if (planned && planned->plan) {
+        least = std::move(*planned->plan);
+        Infeasible out = explain(least);
+        out.least = options.budget;
+        return out;
+      }
+      if (!planned || planned->infeasible->least <= options.budget) break;
+      least.arena.size = planned->infeasible->least;
+    }
+    Infeasible out = explain(least);
+    out.least = planned_.unconstrained;
+    return out;
+  }
+
+  [[nodiscard]] std::optional<Plan> keep_all() {
+    const std::vector<Gap> gaps = find_gaps(model_);
+    PlannerResult nothing;
+    nothing.choices = choose_nothing(model_, gaps);
+    return make(gaps, nothing, kNoLimit);
   }
 
   [[nodiscard]] bool fits_with_more_on_host() const {
@@ -207,19 +286,38 @@ class PlanMaker {
   // --- Why there is no plan.
 
   [[nodiscard]] Infeasible explain(const Plan& least) const {
-    const Graph& graph = least.graph;
+    const Graph graph = with_workspaces(least.graph, least.costs);
     const std::vector<Life> lives = find_lives(graph);
-    const std::uint32_t position = memory_curve(graph, lives).peak_position;
+    const ArenaNeeds needs = needs_of(graph, least.costs.workspace);
+    const std::vector<StorageId> takes_over =
+        find_takeovers(graph, lives, needs.storages, needs.can_be_placed);
+    const std::uint32_t position = find_peak_line(graph, lives, takes_over);
     const NodeId node = graph.order()[position];
+    std::vector<bool> is_taken(graph.storage_count());  // at that line
+    for (const TensorId result : graph.results(node)) {
+      const StorageId taken = takes_over[graph.storage(result).index()];
+      if (taken.valid()) is_taken[taken.index()] = true;
+    }
     Infeasible out;
     out.least = least.arena.size;
     out.operation = graph.name(node);
+    Bytes state;  // that this operation does not touch
     for (const Resident& it : residents_at(graph, lives, position)) {
-      if (it.size.count == 0) continue;
+      if (it.size.count == 0 || is_taken[it.storage.index()]) continue;
+      const NodeKind origin = graph.origin(it.storage);
+      const bool is_state = origin == NodeKind::kParam || origin == NodeKind::kConst;
+      if (is_state && !touches(graph, node, it.storage)) {
+        state += it.size;
+        continue;
+      }
       out.residents.push_back(
           {.what = fmt::format("%{}", spelled(graph.name(graph.root(it.storage)))),
            .size = it.size,
            .why = why_there(graph, it.storage, node)});
+    }
+    if (state.count > 0) {
+      out.residents.push_back(
+          {.what = "parameters, optimizer state and constants", .size = state, .why = "they stay"});
     }
     if (const Bytes workspace = least.costs.workspace[node.index()]; workspace.count > 0) {
       out.residents.push_back({.what = fmt::format("the workspace of '{}'", graph.name(node)),
@@ -231,24 +329,48 @@ class PlanMaker {
     return out;
   }
 
-  [[nodiscard]] std::string why_there(const Graph& graph, StorageId storage, NodeId node) const {
-    const auto is_it = [&](TensorId tensor) {
-      return tensor.valid() && graph.storage(tensor) == storage;
-    };
-    const auto results = graph.results(node);
+  // Where most is held, with results in the place of operands counted once.
+  static std::uint32_t find_peak_line(const Graph& graph, const std::vector<Life>& lives,
+                                      const std::vector<StorageId>& takes_over) {
+    const MemoryCurve curve = memory_curve(graph, lives);
+    Bytes peak;
+    std::uint32_t line = 0;
+    for (std::uint32_t i = 0; i < curve.device.size(); ++i) {
+      Bytes held = curve.device[i];
+      const NodeId node = graph.order()[i];
+      for (const TensorId result : graph.results(node)) {
+        const StorageId storage = graph.storage(result);
+        if (graph.root(storage) != result || !takes_over[storage.index()].valid()) continue;
+        held -= graph.size(storage).value_or(Bytes{});
+      }
+      if (held <= peak) continue;
+      peak = held;
+      line = i;
+    }
+    return line;
+  }
+
+  static bool touches(const Graph& graph, NodeId node, StorageId storage) {
     const auto operands = graph.operands(node);
+    const auto results = graph.results(node);
+    return std::any_of(operands.begin(), operands.end(),
+                       [&](const Operand& operand) {
+                         return operand.tensor.valid() && graph.storage(operand.tensor) == storage;
+                       }) ||
+           std::any_of(results.begin(), results.end(),
+                       [&](TensorId result) { return graph.storage(result) == storage; });
+  }
+
+  [[nodiscard]] std::string why_there(const Graph& graph, StorageId storage, NodeId node) const {
     const auto outputs = graph.outputs();
-    const NodeKind origin = graph.origin(storage);
-    if (std::any_of(operands.begin(), operands.end(),
-                    [&](const Operand& operand) { return is_it(operand.tensor); })) {
-      return fmt::format("'{}' reads it", graph.name(node));
+    if (touches(graph, node, storage)) {
+      const bool is_made = graph.producer(graph.root(storage)) == node;
+      return fmt::format("'{}' {} it", graph.name(node), is_made ? "makes" : "reads");
     }
-    if (std::any_of(results.begin(), results.end(), is_it)) {
-      return fmt::format("'{}' makes it", graph.name(node));
+    if (std::any_of(outputs.begin(), outputs.end(),
+                    [&](TensorId output) { return graph.storage(output) == storage; })) {
+      return "the step returns it";
     }
-    if (origin == NodeKind::kParam) return "a parameter stays";
-    if (origin == NodeKind::kConst) return "a constant stays";
-    if (std::any_of(outputs.begin(), outputs.end(), is_it)) return "the step returns it";
     return why_kept(storage);
   }
 
@@ -257,15 +379,16 @@ class PlanMaker {
     const auto value =
         std::find_if(model_.values.begin(), model_.values.end(),
                      [&](const StepModel::Value& it) { return it.storage == storage; });
-    if (value == model_.values.end()) return "it was brought back for what comes next";
-    if (value->can_swap || value->can_recompute) return "to let it go would not help here";
+    if (value == model_.values.end()) return "it is there for what comes next";
     const auto index = static_cast<std::size_t>(value - model_.values.begin());
-    if (!options_.may_swap || !options_.may_recompute) return "it may not be moved";
-    const std::string& swap = refusals_.swap[index];
-    const std::string& recompute = refusals_.recompute[index];
-    if (!swap.empty()) return swap;
-    if (!recompute.empty()) return recompute;
-    return "it is updated, or too small, or read at once";
+    if (value->can_swap && options_.host_budget) return "the host may have no room for it";
+    if (value->can_swap || value->can_recompute) return "to let it go would not help here";
+    if (value->size < options_.min_bytes) return "it is smaller than --min-bytes";
+    if (!refusals_.swap[index].empty()) return refusals_.swap[index];
+    if (!refusals_.recompute[index].empty()) return refusals_.recompute[index];
+    if (!options_.may_swap) return "swapping is forbidden, and it cannot be computed again";
+    if (!options_.may_recompute) return "computing again is forbidden, and it cannot be swapped";
+    return "it is updated in place, or is the value of a variable";
   }
 
   const Graph& graph_;
@@ -276,6 +399,8 @@ class PlanMaker {
   Refusals refusals_;
   Planned planned_;
   std::uint32_t evaluations_ = 0;
+  bool is_confirming_ = false;  // it is asked whether a budget does
+  bool is_host_full_ = false;   // of what the step itself has there
 };
 
 }  // namespace

@@ -64,8 +64,10 @@ struct Plan {
 
 // What no plan was found for, and why.
 struct Infeasible {
-  Bytes least;                 // a budget for which there is a plan, the least that was found
-  bool host_is_short = false;  // with more on the host there would be one
+  bool host_is_short = false;  // more on the host would help
+  // A budget for which there is a plan, the least that was found; where the host is short, with as
+  // much there as it takes.
+  Bytes least;
   // The operation at which that plan holds most, and what is there then.
   std::string operation;
   struct Resident {

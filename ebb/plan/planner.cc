@@ -54,14 +54,18 @@ class Planner {
       while (next < gaps.size() && gaps[next].value == value) ++next;
     }
     gap_starts_.back() = next;
-    best_.peak = Bytes{std::numeric_limits<std::int64_t>::max()};
+    best_.peak = Bytes{std::int64_t{1} << 61};
   }
 
   PlannerResult run() {
     const Choices nothing = choose_nothing(model_, gaps_);
+    best_.choices = nothing;
     if (try_out(nothing)) return finished();
     // Where nothing fits, all that can go may have to, so that chains need less.
     for (const int part : {4, 3, 2, 0}) {
+      // What is tried then does not depend on the budget, so that the least that is found is found
+      // again by who asks for it.
+      counts_as_least_ = part == 0;
       const Bytes goal{options_.budget.count / 4 * part};
       for (const double price : kLinkPrices) {
         Choices choices = nothing;
@@ -84,12 +88,9 @@ class Planner {
     ++evaluations_;
     const Evaluation& it = evaluator_.evaluate(choices);
     const bool fits = it.verdict == Verdict::kFits;
-    // Where nothing fits, the least memory counts; or, where only the host's is short, anything.
-    const bool is_better =
-        fits ? !best_.fits || it.total < best_.total
-             : !best_.fits &&
-                   (it.verdict == Verdict::kOverBudget ? it.peak < best_.peak : !has_any_);
-    has_any_ = true;
+    const bool is_better = fits ? !best_.fits || it.total < best_.total
+                                : !best_.fits && it.verdict == Verdict::kOverBudget &&
+                                      it.fits_host && counts_as_least_ && it.peak < best_.peak;
     if (is_better) {
       best_.fits = fits;
       best_.choices = choices;
@@ -106,8 +107,18 @@ class Planner {
   bool make_fit(Choices& choices, double link_price, Bytes goal) {
     // What clones need besides is not known before the next evaluation: aim lower by what was
     // missed.
+    is_host_limited_ = false;
     for (int round = 0; round < kMostRounds; ++round) {
       if (try_out(choices)) return true;
+      if (last_->verdict == Verdict::kOverHostBudget && !is_host_limited_) {
+        // What need not go may be enough. If not, once more from the start, with no more swaps
+        // than the host has room for at once.
+        trim(choices, link_price);
+        if (last_->verdict == Verdict::kFits) return true;
+        is_host_limited_ = true;
+        choices = choose_nothing(model_, gaps_);
+        continue;
+      }
       if (last_->verdict != Verdict::kOverBudget) return false;
       if (round > 0) goal -= last_->peak - options_.budget;
       if (!reduce(choices, link_price, goal)) return false;
@@ -117,6 +128,7 @@ class Planner {
 
   // Whether any gap was made absent.
   bool reduce(Choices& choices, double link_price, Bytes goal) {
+    find_host_use(choices);
     LoadTree load(last_->held);
     const auto lines = static_cast<std::uint32_t>(last_->held.size());
     StabbingQueue queue(lines, static_cast<std::uint32_t>(gaps_.size()));
@@ -146,10 +158,29 @@ class Planner {
       queue.remove(*gap);
       choices[*gap] = means;
       is_changed = true;
+      if (means == Means::kSwap) note_swapped(gaps_[*gap].value);
       load.add(spans_[*gap].first, spans_[*gap].last,
                Bytes{-model_.values[gaps_[*gap].value].size.count});
     }
     return is_changed;
+  }
+
+  void find_host_use(const Choices& choices) {
+    is_swapped_.assign(model_.values.size(), false);
+    host_use_ = Bytes{};
+    for (std::size_t gap = 0; gap < gaps_.size(); ++gap) {
+      if (choices[gap] == Means::kSwap) note_swapped(gaps_[gap].value);
+    }
+  }
+
+  void note_swapped(std::uint32_t value) {
+    if (!is_swapped_[value]) host_use_ += model_.values[value].size;
+    is_swapped_[value] = true;
+  }
+
+  [[nodiscard]] bool is_room_on_host(std::uint32_t value) const {
+    return !is_host_limited_ || is_swapped_[value] ||
+           host_use_ + model_.values[value].size <= options_.host_budget;
   }
 
   // The price of a byte, in nanoseconds, and by which means.
@@ -159,7 +190,7 @@ class Planner {
     const Distortion distortion = distortions_.empty() ? Distortion{} : distortions_[gap];
     double price = kNever;
     Means means = Means::kKeep;
-    if (value.can_swap) {
+    if (value.can_swap && is_room_on_host(gaps_[gap].value)) {
       const Duration copies = copy_time(link_, value.size, CopyDirection::kToHost) +
                               copy_time(link_, value.size, CopyDirection::kToDevice);
       price = link_price * static_cast<double>(copies.count()) / size * distortion.swap;
@@ -289,11 +320,14 @@ class Planner {
     const auto limit = static_cast<std::uint32_t>(
         options_.evaluations ? *options_.evaluations
                              : std::clamp<std::uint64_t>(kDefaultWork / lines, 20, 5000));
-    const std::uint32_t end = evaluations_ + limit;
+    const std::uint64_t end = std::uint64_t{evaluations_} + limit;
     Choices choices;
     while (evaluations_ < end) {
       if (options_.is_out_of_time && options_.is_out_of_time()) return;
-      if (options_.progress) options_.progress(limit - (end - evaluations_), limit, best_.total);
+      if (options_.progress) {
+        const auto left = static_cast<std::uint32_t>(end - evaluations_);
+        options_.progress(limit - left, limit, best_.total);
+      }
       const double price = kLinkPrices[random_.below(kLinkPrices.size())];
       // Mostly near the best; now and then from nothing, by other prices, because what is best may
       // have little in common with what is near.
@@ -357,7 +391,10 @@ class Planner {
   };
   std::vector<Distortion> distortions_;  // of prices, by gap; empty: none
   const Evaluation* last_ = nullptr;
-  bool has_any_ = false;  // `best_` is something
+  bool counts_as_least_ = true;   // what is tried, where nothing fits
+  bool is_host_limited_ = false;  // all that is swapped has room on the host at once
+  std::vector<bool> is_swapped_;  // by value
+  Bytes host_use_;                // of these
   PlannerResult best_;
   std::uint32_t evaluations_ = 0;
 };

@@ -31,7 +31,7 @@ struct PlannerOptions {
 
 struct PlannerResult {
   bool fits = false;
-  Choices choices;  // the least memory that was found, where nothing fits
+  Choices choices;  // where nothing fits, what takes the least memory of all that was found
   Duration total{};
   Bytes peak;
   std::uint32_t evaluations = 0;

@@ -6,7 +6,9 @@
 #include "ebb/graph/dependence.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/views.h"
+#include "ebb/order/in_place.h"
 #include "ebb/order/liveness.h"
+#include "ebb/plan/arena.h"
 #include "ebb/plan/link_clock.h"
 
 namespace ebb {
@@ -86,12 +88,13 @@ class Simulation {
 
   void execute(NodeId node) {
     const Duration takes = costs_.compute[node.index()];
-    const bool runs = graph_.is_op(node) && takes > Duration::zero();
+    const bool runs = graph_.is_op(node) && !makes_only_views(graph_, node) &&
+                      (takes > Duration::zero() || !graph_.runs_on_host(node));
     if (runs) {
       for (const Dependence::Edge& edge : dependence_.before(node)) wait_for(node, edge);
       if (last_released_) wait(node, *last_released_, StallCause::kRelease);
     } else {
-      // A view hands on what it waits for.
+      // A view hands on what it waits for, and so does what the host does in no time.
       for (const Dependence::Edge& edge : dependence_.before(node)) hand_on(node, edge.node);
     }
     held_[node.index()] = {host_, host_ + launch_};
@@ -101,7 +104,8 @@ class Simulation {
     }
     times_[node.index()] = {now_, now_ + takes};
     now_ += takes;
-    if (runs) timeline_.spans.push_back({node, Lane::kCompute, now_ - takes, now_});
+    if (takes > Duration::zero())
+      timeline_.spans.push_back({node, Lane::kCompute, now_ - takes, now_});
     start_swap_outs_after(node);
   }
 
@@ -114,10 +118,16 @@ class Simulation {
   }
 
   void hand_on(NodeId node, NodeId before) {
-    auto& copies = stands_for_[node.index()];
-    if (copies_[before.index()]) copies.push_back(before);
-    const auto& others = stands_for_[before.index()];
-    copies.insert(copies.end(), others.begin(), others.end());
+    LatestCopies& copies = stands_for_[node.index()];
+    const auto take = [&](NodeId copy) {
+      if (!copy.valid()) return;
+      NodeId& latest = copies[static_cast<std::size_t>(copies_[copy.index()]->direction)];
+      if (!latest.valid() || copies_[latest.index()]->index < copies_[copy.index()]->index) {
+        latest = copy;
+      }
+    };
+    if (copies_[before.index()]) take(before);
+    for (const NodeId copy : stands_for_[before.index()]) take(copy);
   }
 
   void wait_for(NodeId node, const Dependence::Edge& edge) {
@@ -125,7 +135,9 @@ class Simulation {
                                  ? StallCause::kArrival
                                  : StallCause::kControl;
     if (copies_[edge.node.index()]) wait(node, edge.node, cause);
-    for (const NodeId copy : stands_for_[edge.node.index()]) wait(node, copy, cause);
+    for (const NodeId copy : stands_for_[edge.node.index()]) {
+      if (copy.valid()) wait(node, copy, cause);
+    }
   }
 
   void wait(NodeId node, NodeId copy, StallCause cause) {
@@ -142,7 +154,7 @@ class Simulation {
     for (const Dependence::Edge& edge : dependence_.before(node)) {
       if (copies_[edge.node.index()]) after.push_back(*copies_[edge.node.index()]);
       for (const NodeId copy : stands_for_[edge.node.index()]) {
-        after.push_back(*copies_[copy.index()]);
+        if (copy.valid()) after.push_back(*copies_[copy.index()]);
       }
     }
     const CopyDirection direction = *direction_of(graph_, node);
@@ -190,11 +202,13 @@ class Simulation {
   Duration now_{};                             // when the compute stream has done what it was given
   Duration host_{};                            // when the host enqueues the next line
   std::vector<std::optional<CopyId>> copies_;  // by node, those that were started
-  std::vector<std::vector<NodeId>> stands_for_;  // by node: copies that a view's readers wait for
-  std::vector<std::uint32_t> missing_;           // by node: how many a swap-out still waits for
-  std::vector<CopyTimes> times_;                 // by node
-  std::vector<CopyTimes> held_;                  // by node, for who enqueues: from when on it has
-                                                 // its bytes, and until when it needs its operands
+  // Engines keep their order, so who waits for the latest copy each way waits for all.
+  using LatestCopies = std::array<NodeId, 2>;
+  std::vector<LatestCopies> stands_for_;  // by node: what readers of a view wait for
+  std::vector<std::uint32_t> missing_;    // by node: how many a swap-out still waits for
+  std::vector<CopyTimes> times_;          // by node
+  std::vector<CopyTimes> held_;           // by node, for who enqueues: from when on it has
+                                          // its bytes, and until when it needs its operands
   std::vector<NodeId> started_;
   std::vector<Release> releases_;
   std::size_t next_release_ = 0;
@@ -237,6 +251,15 @@ void Simulation::measure() {
   }
   for (const TensorId output : graph_.outputs()) {
     touch(output, {timeline_.total, timeline_.total});
+  }
+  if (!enqueues_) {
+    // A result that takes over an operand's bytes has them from then on.
+    const ArenaNeeds needs = needs_of(graph_, costs_.workspace);
+    const auto takes_over = find_takeovers(graph_, lives_, needs.storages, needs.can_be_placed);
+    for (const StorageId storage : graph_.storages()) {
+      const StorageId taken = takes_over[storage.index()];
+      if (taken.valid()) spans[taken.index()].end = spans[storage.index()].start;
+    }
   }
   for (const StorageId storage : graph_.storages()) {
     const NodeKind origin = graph_.origin(storage);

@@ -119,6 +119,23 @@ class Validator {
 
   [[nodiscard]] std::size_t line_of(NodeId node) const { return line_[node.index()]; }
 
+  // The line that makes the storage; for a copy to the host, when it may begin: at the line that
+  // makes what it copies.
+  [[nodiscard]] std::size_t first_line(StorageId storage) const {
+    const NodeId maker = graph_.producer(graph_.root(storage));
+    if (graph_.op(maker) != kSwapOut) return line_of(maker);
+    return line_of(graph_.producer(graph_.operands(maker)[0].tensor));
+  }
+
+  // The first line that reads what a swap-in makes, by when it has ended.
+  [[nodiscard]] std::size_t end_of_swap_in(NodeId swap_in) const {
+    const StorageId made = graph_.storage(graph_.results(swap_in)[0]);
+    for (const NodeId node : graph_.order()) {
+      if (!makes_only_views(graph_, node) && reads(node, made)) return line_of(node);
+    }
+    return line_of(swap_in);
+  }
+
   // The last line that touches the storage, or that makes it.
   [[nodiscard]] std::size_t last_line(StorageId storage) const {
     const NodeKind origin = graph_.origin(storage);
@@ -131,7 +148,8 @@ class Validator {
     }
     std::size_t last = line_of(graph_.producer(graph_.root(storage)));
     for (const NodeId node : graph_.order()) {
-      if (!makes_only_views(graph_, node) && reads(node, storage)) last = line_of(node);
+      if (makes_only_views(graph_, node) || !reads(node, storage)) continue;
+      last = std::max(last, graph_.op(node) == kSwapIn ? end_of_swap_in(node) : line_of(node));
     }
     return last;
   }
@@ -148,13 +166,12 @@ class Validator {
     for (const StorageId storage : graph_.storages()) {
       const TensorId root = graph_.root(storage);
       const auto size = graph_.size(storage);
-      const Block block{
-          .name = "%" + spelled(graph_.name(root)),
-          .storage = storage,
-          .is_on_host = graph_.residence(storage) == Residence::kHost,
-          .size = size.value_or(Bytes{}),
-          .first = graph_.origin(storage) == NodeKind::kOp ? line_of(graph_.producer(root)) : 0,
-          .last = last_line(storage)};
+      const Block block{.name = "%" + spelled(graph_.name(root)),
+                        .storage = storage,
+                        .is_on_host = graph_.residence(storage) == Residence::kHost,
+                        .size = size.value_or(Bytes{}),
+                        .first = graph_.origin(storage) == NodeKind::kOp ? first_line(storage) : 0,
+                        .last = last_line(storage)};
       // Handles and strings have no size that anybody could place.
       const bool has_size = element_size(graph_.type(root).dtype) != 0;
       if (!size && has_size) report("how large {} is, is not known", block.name);

@@ -8,7 +8,9 @@
 // every two things that lie in the arena or in the slab on the host. A storage is there from the
 // line that makes it to the last one that touches it (lines that make only views touch nothing);
 // inputs from the start; parameters, constants and what the step returns to the end, and the former
-// two from the start; a workspace during its line. Checked are:
+// two from the start; a workspace during its line. Copies over the link run beside the lines: what
+// goes to the host is there from when its source is made, and until what comes back is read.
+// Checked are:
 //
 //   offsets   each storage and each workspace that has bytes has one, aligned, and nobody else does
 //   bytes     who is there at the same time lies apart, unless an operator of elementwise.h writes

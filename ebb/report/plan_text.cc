@@ -63,9 +63,11 @@ std::string to_text(const Planned& planned) {
   const Plan& plan = *planned.plan;
   const PlanCounts counts = count_moves(plan);
   std::string out = fmt::format(
-      "memory: {} of the budget of {}; without a plan {} ({:.0f} %), the largest operation {}\n",
-      to_human(plan.peak()), to_human(planned.budget), to_human(planned.unconstrained),
-      per_cent(planned.budget, planned.unconstrained), to_human(planned.floor));
+      "memory: {} of the budget of {}, {:.0f} % of the {} without a plan; the largest operation "
+      "{}\n",
+      to_human(plan.peak()), to_human(planned.budget),
+      per_cent(planned.budget, planned.unconstrained), to_human(planned.unconstrained),
+      to_human(planned.floor));
   out += fmt::format("step:   {}, {:.2f} times the {} without a plan; {}\n", to_human(plan.step()),
                      ratio(plan.step(), planned.unconstrained_step),
                      to_human(planned.unconstrained_step), stalls(plan.timeline));
@@ -102,7 +104,7 @@ std::string say_infeasible(const Planned& planned, const PlanOptions& options) {
   const std::string asked = fmt::format("no plan fits into {} ({:.0f} %)", to_human(planned.budget),
                                         per_cent(planned.budget, planned.unconstrained));
   if (it.host_is_short) {
-    return fmt::format("{} with {} on the host, and one would with more there", asked,
+    return fmt::format("{} with {} on the host; more there would help", asked,
                        to_human(options.host_budget.value_or(Bytes{})));
   }
   return fmt::format("{}; the least budget found is {} ({:.1f} %)", asked, to_text(it.least),
@@ -134,7 +136,8 @@ std::string explain_infeasible(const Planned& planned, const PlanOptions& option
   if (it.host_is_short) out += " a larger host budget;";
   if (!options.may_swap) out += " swapping, which --no-swap forbids;";
   if (!options.may_recompute) out += " computing again, which --no-recompute forbids;";
-  if (it.least > planned.budget) out += fmt::format(" a budget of {};", to_human(it.least));
+  if (options.min_bytes > Bytes{4096}) out += " a lower --min-bytes;";
+  if (it.least > planned.budget) out += fmt::format(" --budget {};", to_text(it.least));
   return out + " a smaller batch.\n";
 }
 

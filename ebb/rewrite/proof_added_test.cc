@@ -177,17 +177,48 @@ TEST(Proof, RefusesAnOperationThatRepeatsWhatWasAdded) {
               StartsWith("S03: the original of 'b' changed: '"));
 }
 
-TEST(Proof, AnEffectMayReadACopyOfWhatItUpdates) {
+// What it reads while it writes decides what it computes.
+TEST(Proof, WhatReadsTheBytesThatItUpdatesGoesOnDoingSo) {
   constexpr std::string_view kUpdate = R"(graph g {
   param %w: f32[8]
   %w.1: f32[8] ~ %w = my::add_(%w!, %w) effect
   return %w.1
 }
 )";
-  EXPECT_EQ(verdict(kUpdate, {{"  %w.1: f32[8] ~ %w = my::add_(%w!, %w) effect\n",
-                               "  %k: f32[8] = ebb::snapshot(%w)\n"
-                               "  %w.1: f32[8] ~ %w = my::add_(%w!, %k) effect\n"}}),
-            "2 nodes compute the same; added: 1 snapshot");
+  EXPECT_THAT(verdict(kUpdate, {{"  %w.1: f32[8] ~ %w = my::add_(%w!, %w) effect\n",
+                                 "  %k: f32[8] = ebb::snapshot(%w)\n"
+                                 "  %w.1: f32[8] ~ %w = my::add_(%w!, %k) effect\n"}}),
+              StartsWith("S04: 'w.1' reads %k (holds %w), and whether that lies in what it updates "
+                         "is not as in the original: '"));
+  constexpr std::string_view kCopied = R"(graph g {
+  param %w: f32[8]
+  %k: f32[8] = ebb::snapshot(%w)
+  %w.1: f32[8] ~ %w = my::mm_(%w!, %k)
+  return %w.1
+}
+)";
+  EXPECT_THAT(verdict(kCopied, {{"my::mm_(%w!, %k)", "my::mm_(%w!, %w)"}}),
+              StartsWith("S04: 'w.1' reads %w, and whether that lies in what it updates"));
+}
+
+TEST(Proof, ACloneReadsNoneOfTheSnapshotsThatItUpdates) {
+  constexpr std::string_view kCopied = R"(graph g {
+  input %x: f32[8]
+  param %w: f32[8]
+  %k: f32[8] = ebb::snapshot(%w)
+  %y: f32[8], %w.1: f32[8] ~ %w = my::mm_(%x, %w!, %k)
+  %z: f32[8] = my::op(%y)
+  return %z, %w.1
+}
+)";
+  EXPECT_THAT(
+      verdict(kCopied,
+              {{"  %y: f32[8], %w.1", "  %s: f32[8] = ebb::snapshot(%w)\n  %y: f32[8], %w.1"},
+               {"  %z: f32[8] = my::op(%y)\n",
+                "  %y.again: f32[8], %w.again: f32[8] ~ %s = my::mm_(%x, %s!, %s) clone of y after "
+                "y\n  %z: f32[8] = my::op(%y.again)\n"}}),
+      StartsWith("S07: 'y.again' does not compute 'y' again: it reads %s (holds %w), and whether "
+                 "that lies in what it updates is not as in the original"));
 }
 
 TEST(Proof, RefusesACopyOfACopyOutsideItsBranch) {

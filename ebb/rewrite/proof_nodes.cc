@@ -150,6 +150,47 @@ std::string NodeProver::compare_operands(NodeId node, NodeId now) {
     std::string what = compare_operand(node, now, i);
     if (!what.empty()) return what;
   }
+  return compare_overlaps(node, now);
+}
+
+// Whether an operation reads bytes that it updates decides what it computes.
+std::string NodeProver::compare_overlaps(NodeId node, NodeId now) const {
+  if (!original_.updates_something(node)) return {};
+  const auto before = original_.operands(node);
+  const auto after = rewritten_.operands(now);
+  struct Updated {
+    StorageId storage;
+    std::size_t operand;
+    auto operator<=>(const Updated&) const = default;
+  };
+  const auto updated_in = [](const Graph& graph, std::span<const Operand> operands) {
+    std::vector<Updated> updated;
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      if (operands[i].access != Access::kUpdate) continue;
+      updated.push_back({graph.storage(operands[i].tensor), i});
+    }
+    std::sort(updated.begin(), updated.end());
+    return updated;
+  };
+  // The first updated operand in the same storage as this one.
+  const auto find = [](const Graph& graph, const std::vector<Updated>& updated, TensorId tensor) {
+    const StorageId storage = graph.storage(tensor);
+    const auto found = std::lower_bound(updated.begin(), updated.end(), Updated{storage, 0});
+    const bool is_there = found != updated.end() && found->storage == storage;
+    return is_there ? found->operand : std::size_t(-1);
+  };
+  const std::vector<Updated> updated = updated_in(original_, before);
+  const std::vector<Updated> updated_now = updated_in(rewritten_, after);
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    if (!before[i].tensor.valid() || before[i].access == Access::kUpdate) continue;
+    if (find(original_, updated, before[i].tensor) ==
+        find(rewritten_, updated_now, after[i].tensor)) {
+      continue;
+    }
+    return fmt::format(
+        "reads {}, and whether that lies in what it updates is not as in the original",
+        described(after[i].tensor));
+  }
   return {};
 }
 

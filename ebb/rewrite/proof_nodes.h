@@ -55,6 +55,7 @@ class NodeProver {
   std::optional<Difference> take_original(NodeId node, NodeId now);
   std::optional<Difference> compare_results(NodeId node, NodeId now);
   std::optional<Difference> take_clone(NodeId node, NodeId clone);
+  [[nodiscard]] std::string compare_overlaps(NodeId node, NodeId now) const;
   std::optional<Difference> take_clone_result(NodeId node, TensorId result, NodeId clone,
                                               TensorId result_now);
   [[nodiscard]] Difference is_no_clone(NodeId node, NodeId clone, std::string_view why) const;

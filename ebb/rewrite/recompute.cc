@@ -58,11 +58,24 @@ bool needs_snapshot(const Rewriter& rewriter, TensorId operand, NodeId first_rea
   return updater.valid() && rewriter.lines().is_before(updater, first_reader);
 }
 
+// Whether the maker reads bytes of the storage that it updates by this operand.
+bool reads_besides(const Graph& graph, NodeId maker, const Operand& updated) {
+  const auto operands = graph.operands(maker);
+  return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+    return operand.tensor.valid() && operand.access == Access::kRead &&
+           graph.storage(operand.tensor) == graph.storage(updated.tensor);
+  });
+}
+
 Objection objection_to_operands(const Rewriter& rewriter, NodeId maker, NodeId first_reader) {
   const Graph& graph = rewriter.graph();
   for (const Operand& operand : graph.operands(maker)) {
     if (!operand.tensor.valid() || !needs_snapshot(rewriter, operand.tensor, first_reader)) {
       continue;
+    }
+    if (operand.access == Access::kUpdate && reads_besides(graph, maker, operand)) {
+      return Reason{"R03", fmt::format("'{}' also reads bytes of %{}, which it updates",
+                                       graph.name(maker), graph.name(operand.tensor))};
     }
     const TensorType& type = graph.type(operand.tensor);
     const bool has_size = element_size(type.dtype) != 0;

@@ -65,7 +65,7 @@ def test_a_plan_has_decisions_prediction_and_offsets(ebb, step, tmp_path):
     fingerprint = text.split("\n")[1].split()[1]
     assert text == PLAN.format(fingerprint=fingerprint)
     assert done.stderr == (
-        "memory: 600 B of the budget of 700 B; without a plan 900 B (78 %), the largest operation 600 B\n"
+        "memory: 600 B of the budget of 700 B, 78 % of the 900 B without a plan; the largest operation 600 B\n"
         "step:   1.8 us, 1.00 times the 1.8 us without a plan; nothing waits\n"
         "swapped:  1 tensor, 300 B, of which the host holds 300 B at a time\n"
         "computed again: 0 tensors, 0 B, by 0 operations\n"
@@ -108,7 +108,7 @@ def test_where_nothing_fits_it_says_why_and_what_would(ebb, step, tmp_path):
         "With 600 B it needs most at 'b', where there are:\n"
         "       300 B  %a: 'b' reads it\n"
         "       300 B  %b: 'b' makes it\n"
-        "What would help: a budget of 600 B; a smaller batch.\n"
+        "What would help: --budget 600B; a smaller batch.\n"
         "ebb: step.ebb: no plan fits into 500 B (56 %); the least budget found is 600B (66.7 %)\n"
     )
     report = json.loads(done.stdout)
@@ -118,11 +118,18 @@ def test_where_nothing_fits_it_says_why_and_what_would(ebb, step, tmp_path):
     assert plan(ebb, "--budget", "600B").returncode == 0
 
 
+def test_with_what_a_plan_needs_on_the_host_there_is_a_plan(ebb):
+    for budget in ("35%", "50%"):
+        planned = json.loads(ebb("plan", EXAMPLES / "resnet.ebb", "--budget", budget, "--json").stdout)
+        host = f"{planned['host_bytes']}B"
+        assert ebb("plan", EXAMPLES / "resnet.ebb", "--budget", budget, "--host-budget", host).returncode == 0
+
+
 def test_a_host_budget_is_honoured(ebb, step):
     assert plan(ebb, "--budget", "600B", "--host-budget", "100B").returncode == 0
     done = plan(ebb, "--budget", "600B", "--host-budget", "99B")
     assert done.returncode == 4
-    assert "with 99 B on the host, and one would with more there" in done.stderr
+    assert "with 99 B on the host; more there would help" in done.stderr
     assert "What would help: a larger host budget;" in done.stderr
 
 
@@ -179,7 +186,11 @@ def test_absurd_budgets_are_wrong_usage(ebb, step, budget):
     ("options", "said"),
     [
         ([], "give --budget"),
-        (["--budget", "60%", "--sweep", "60%"], "give --budget"),
+        (["--budget", "60%", "--sweep", "60%"], "give one"),
+        (["--budget", "60%", "-o", "step.ebb"], "'step.ebb' would be overwritten"),
+        (["--budget", "60%", "--trace", "./step.ebb"], "'./step.ebb' would be overwritten"),
+        (["--budget", "60%", "--model", "table.json", "-o", "table.json"], "'table.json' would be overwritten"),
+        (["--budget", "60%", "-o", "a", "--trace", "./a"], "would be one file"),
         (["--budget", "60%", "--no-swap", "--no-recompute"], "leave nothing to plan with"),
         (["--budget", "60%", "--json", "-o", "-"], "want standard output"),
         (["--sweep", "60%", "-o", "x.plan"], "take one of its budgets"),
@@ -216,6 +227,16 @@ def test_a_plan_for_another_graph_is_refused(ebb, step, tmp_path):
     done = ebb("apply", "other.ebb", "step.plan", "-o", "out.ebb")
     assert done.returncode == 3
     assert "made for another graph" in done.stderr
+
+
+def test_a_profile_that_has_not_all_is_noted(ebb, step, tmp_path):
+    (tmp_path / "part.json").write_text(
+        '{"version": 1, "device": "cpu", "operations": '
+        '[{"signature": "my::f(f32[75]) -> f32[75]", "seconds": 4e-07, "workspace": 0}]}'
+    )
+    done = plan(ebb, "--budget", "700B", "--profile", "part.json")
+    assert "Note: the profile has 2 of 6 operations" in done.stderr
+    assert "Note: the profile was measured on 'cpu', and the device is 'table'" in done.stderr
 
 
 def test_a_profile_of_another_step_is_refused(ebb, step, tmp_path):

@@ -29,6 +29,8 @@ std::string problem_of(const PlanCase& it, const Planned& planned, const Plan& p
   if (!options.may_swap && decides(*file, "swap")) return "swaps are not allowed";
   if (!options.may_recompute && decides(*file, "recompute")) return "recomputing is not allowed";
   if (planned.infeasible) return "it is infeasible as well";
+  if (plan.timeline.device_peak > plan.arena.size) return "the timeline holds more than the arena";
+  if (plan.timeline.host_peak > plan.arena.host_size) return "the timeline holds more on the host";
   if (plan.peak() < planned.floor) return "it is below the floor of " + to_text(planned.floor);
   if (plan.step() < planned.unconstrained_step) return "it is faster than without a budget";
   if (options.budget >= planned.unconstrained && !plan.file.decisions.empty()) {
@@ -84,7 +86,7 @@ std::string problem_of(const PlanCase& it) {
     if (planned->plan) return problem_of(it, *planned, *planned->plan);
     if (!planned->infeasible) return "there is no plan, and no reason";
     const Bytes least = planned->infeasible->least;
-    if (it.options.host_budget) return {};
+    if (planned->infeasible->host_is_short) return {};
     if (least <= it.options.budget) return "infeasible, and yet the least is " + to_text(least);
     PlanCase again = it;
     again.options.budget = least;

@@ -42,6 +42,44 @@ Result<CostModel> CostOptions::read(const std::string& input) const {
   return costs;
 }
 
+Status CostOptions::check_output(const std::string& path) const {
+  for (const std::string& read : {model_, profile_}) {
+    if (!is_same_file(path, read)) continue;
+    return fail(
+        ErrorKind::kUsage,
+        fmt::format("'{}' would be overwritten, which is read as well; name another file", path));
+  }
+  return {};
+}
+
+std::string coverage_note(const Graph& graph, const CostModel& model, const StepCosts& costs) {
+  std::string out;
+  if (const Profile* profile = model.profile()) {
+    const ProfileMatch found = match(graph, *profile);
+    if (found.covered < found.operations) {
+      out += fmt::format("Note: the profile has {} of {} operations; the others are {}\n",
+                         found.covered, found.operations, "as the text or the model says");
+    }
+    if (profile->device() != model.device.name) {
+      out += fmt::format("Note: the profile was measured on '{}', and the device is '{}'\n",
+                         profile->device(), model.device.name);
+    }
+  }
+  std::size_t modelled = 0;
+  for (const NodeId node : graph.order()) {
+    const CostSource source = costs.source[node.index()];
+    if (source == CostSource::kModel || source == CostSource::kUnknownOperation) ++modelled;
+  }
+  if (modelled > 0) {
+    out += fmt::format(
+        "Note: the times of {} operation{} are the model's, which knows no workspaces: what runs "
+        "may "
+        "need more\n",
+        modelled, modelled == 1 ? "" : "s");
+  }
+  return out;
+}
+
 std::string unknown_operators_note(const Graph& graph, const StepCosts& costs) {
   if (costs.unknown == 0) return {};
   return fmt::format(

@@ -28,6 +28,8 @@ struct CostModel {
 class CostOptions {
  public:
   void add_options(CLI::App& command);
+  // kUsage where an output of the command would overwrite what is read.
+  [[nodiscard]] Status check_output(const std::string& path) const;
   // `input` is the graph's path: standard input is one thing.
   [[nodiscard]] Result<CostModel> read(const std::string& input) const;
 
@@ -38,5 +40,8 @@ class CostOptions {
 
 // A line for standard error about operations that the model knows nothing of; empty without any.
 std::string unknown_operators_note(const Graph& graph, const StepCosts& costs);
+// Lines about a profile that is of another device or has not all operations, and about workspaces
+// that nobody has measured.
+std::string coverage_note(const Graph& graph, const CostModel& model, const StepCosts& costs);
 
 }  // namespace ebb::tool

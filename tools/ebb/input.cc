@@ -1,6 +1,7 @@
 #include "input.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 #include <vector>
 
@@ -12,6 +13,12 @@
 #include "progress.h"
 
 namespace ebb::tool {
+
+bool is_same_file(const std::string& a, const std::string& b) {
+  if (a.empty() || b.empty() || a == "-" || b == "-") return false;
+  std::error_code none;
+  return std::filesystem::equivalent(a, b, none);
+}
 namespace {
 
 // `graph NAME {`, behind blanks and comments.

@@ -12,6 +12,9 @@
 
 namespace ebb::tool {
 
+// Whether both names are of one file that is there. Standard input and output are none.
+bool is_same_file(const std::string& a, const std::string& b);
+
 // For --help.
 inline constexpr const char* kInputHelp =
     "The graph: .ebb, or .pb or .pbtxt of TensorFlow's; - is standard input";

@@ -1,6 +1,7 @@
 #include "ebb/plan/plan.h"
 
 #include <chrono>
+#include <filesystem>
 #include <memory>
 
 #include <fmt/format.h>
@@ -39,8 +40,11 @@ struct PlanCommand {
 };
 
 Status check_usage(const PlanCommand& command) {
-  if (command.budget.empty() == command.sweep.empty()) {
+  if (command.budget.empty() && command.sweep.empty()) {
     return fail(ErrorKind::kUsage, "give --budget, or --sweep with several of them");
+  }
+  if (!command.budget.empty() && !command.sweep.empty()) {
+    return fail(ErrorKind::kUsage, "--budget and --sweep exclude each other; give one");
   }
   const int wanted = static_cast<int>(command.json) + static_cast<int>(!command.explain.empty()) +
                      static_cast<int>(command.output == "-") +
@@ -49,8 +53,16 @@ Status check_usage(const PlanCommand& command) {
     return fail(ErrorKind::kUsage,
                 "--json, --explain, -o - and --trace - all want standard output; name files");
   }
-  if (!command.output.empty() && command.output == command.trace) {
-    return fail(ErrorKind::kUsage, "the plan and the trace cannot be one file");
+  if (!command.output.empty() && std::filesystem::path(command.output).lexically_normal() ==
+                                     std::filesystem::path(command.trace).lexically_normal()) {
+    return fail(ErrorKind::kUsage, "the plan and the trace would be one file; give two names");
+  }
+  for (const std::string& output : {command.output, command.trace}) {
+    if (auto ok = command.costs.check_output(output); !ok) return ok;
+    if (!is_same_file(output, command.input)) continue;
+    return fail(
+        ErrorKind::kUsage,
+        fmt::format("'{}' would be overwritten, which is read as well; name another file", output));
   }
   const bool wants_plan =
       !command.output.empty() || !command.trace.empty() || !command.explain.empty();
@@ -152,7 +164,9 @@ Result<int> run_plan(const PlanCommand& command) {
   const Graph& graph = input->graph();
   const auto unconstrained = unconstrained_bytes(graph, model->device, *options);
   if (!unconstrained) return fail(in_file(unconstrained.error(), command.input));
-  write_to_stderr(unknown_operators_note(graph, model->estimate(graph).value()));
+  const StepCosts costs = model->estimate(graph).value();
+  write_to_stderr(unknown_operators_note(graph, costs));
+  write_to_stderr(coverage_note(graph, *model, costs));
   if (!command.sweep.empty()) {
     return run_sweep(command, graph, *model, *options, *unconstrained);
   }
@@ -228,7 +242,7 @@ Command add_plan(CLI::App& app) {
       "  ebb apply examples/resnet.ebb resnet.plan -o rewritten.ebb\n"
       "  ebb plan examples/unet.ebb --sweep 100%,80%,60%,50%\n"
       "  ebb plan step.ebb --budget 16GiB --model my-gpu.json --profile step.json --trace "
-      "step.json\n"
+      "trace.json\n"
       "  ebb plan examples/transformer.ebb --budget 90% --explain h.0.mlp.gelu");
   return {command, [options] { return run_plan(*options); }};
 }

@@ -141,6 +141,29 @@ bool is_needed(const Graph& graph, StorageId storage, std::size_t line) {
                             [&](TensorId output) { return graph.storage(output) == storage; });
   for (std::size_t i = line; i < graph.order().size(); ++i)
     wanted = wanted || touches(graph.order()[i]);
+  // Copies over the link run beside the lines.
+  const auto line_of = [&](NodeId node) {
+    return static_cast<std::size_t>(std::find(graph.order().begin(), graph.order().end(), node) -
+                                    graph.order().begin());
+  };
+  const NodeId maker = graph.producer(graph.root(storage));
+  if (graph.op(maker) == "ebb::swap_out") {
+    made = made || line_of(graph.producer(graph.operands(maker)[0].tensor)) <= line;
+  }
+  for (const NodeId node : graph.order()) {
+    if (graph.op(node) != "ebb::swap_in" || !touches(node)) continue;
+    if (graph.storage(graph.operands(node)[0].tensor) != storage) continue;
+    const StorageId back = graph.storage(graph.results(node)[0]);
+    const auto reads = [&](NodeId reader) {
+      if (makes_only_views(graph, reader)) return false;
+      const auto operands = graph.operands(reader);
+      return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+        return operand.tensor.valid() && graph.storage(operand.tensor) == back;
+      });
+    };
+    const auto first = std::find_if(graph.order().begin(), graph.order().end(), reads);
+    wanted = wanted || (first != graph.order().end() && line <= line_of(*first));
+  }
   return made && wanted;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "ebb/base/check.h"
 #include "ebb/graph/ebb_ops.h"
 
 namespace ebb {
@@ -137,6 +138,14 @@ class Decider {
                : static_cast<std::uint32_t>(found - model_.operations.begin());
   }
 
+  // What the rule refuses stays higher up: that costs memory, which is counted afterwards.
+  void move_below(NodeId node, NodeId line) {
+    const MoveDecision decision{node, line};
+    if (const Status moves = rewriter_.check(decision); !moves) return;
+    const Status moved = rewriter_.apply(decision);
+    EBB_CHECK(moved.has_value(), "a move that applies was refused: {}", moved.error().message);
+  }
+
   // Of the copies above a line swap-outs come first, because they make room.
   void move_lines() {
     std::sort(moves_.begin(), moves_.end(), [](const Moved& a, const Moved& b) {
@@ -146,7 +155,7 @@ class Decider {
     for (const Moved& moved : moves_) {
       const std::uint32_t out_line = moved.is_in ? plan_.outs[moved.out].line : 0;
       if (out_line == 0 || !rewriter_.lines().is_before(moved.node, nodes_[out_line - 1])) continue;
-      static_cast<void>(rewriter_.apply(MoveDecision{moved.node, nodes_[moved.line - 1]}));
+      move_below(moved.node, nodes_[moved.line - 1]);
     }
     std::uint32_t line = 0;
     NodeId last;  // of what is to stand above that line
@@ -155,8 +164,7 @@ class Decider {
       if (moved.line != line) last = nodes_[moved.line - 1];
       line = moved.line;
       if (rewriter_.lines().is_before(moved.node, last)) {
-        // What the rule refuses stays higher up: that costs memory, which is counted afterwards.
-        static_cast<void>(rewriter_.apply(MoveDecision{moved.node, last}));
+        move_below(moved.node, last);
       }
       if (rewriter_.lines().is_before(last, moved.node)) last = moved.node;
     }
@@ -164,6 +172,7 @@ class Decider {
 
   [[nodiscard]] std::vector<NodeId> nodes_of(const std::vector<std::uint32_t>& lines) const {
     std::vector<NodeId> nodes;
+    nodes.reserve(lines.size());
     for (const std::uint32_t line : lines) nodes.push_back(nodes_[line]);
     return nodes;
   }

@@ -17,8 +17,13 @@ LoadTree::LoadTree(std::span<const Bytes> held)
       added_(leaves_, 0) {
   for (std::size_t i = 0; i < held.size(); ++i) maxima_[leaves_ + i] = held[i].count;
   for (std::uint32_t i = leaves_ - 1; i > 0; --i) {
-    maxima_[i] = std::max(maxima_[2 * i], maxima_[2 * i + 1]);
+    maxima_[i] = larger_child(i);
   }
+}
+
+std::int64_t LoadTree::larger_child(std::uint32_t node) const {
+  const std::size_t left = std::size_t{2} * node;
+  return std::max(maxima_[left], maxima_[left + 1]);
 }
 
 void LoadTree::add(std::uint32_t first, std::uint32_t last, Bytes bytes) {
@@ -36,13 +41,15 @@ void LoadTree::add(std::uint32_t node, std::uint32_t begin,
   const std::uint32_t middle = begin + (end - begin) / 2;
   if (first < middle) add(2 * node, begin, middle, first, last, bytes);
   if (last > middle) add(2 * node + 1, middle, end, first, last, bytes);
-  maxima_[node] = std::max(maxima_[2 * node], maxima_[2 * node + 1]) + added_[node];
+  maxima_[node] = larger_child(node) + added_[node];
 }
 
 std::uint32_t LoadTree::argmax() const {
   std::uint32_t node = 1;
-  while (node < leaves_)
-    node = maxima_[2 * node] >= maxima_[2 * node + 1] ? 2 * node : 2 * node + 1;
+  while (node < leaves_) {
+    const std::uint32_t left = 2 * node;
+    node = maxima_[left] == larger_child(node) ? left : left + 1;
+  }
   return node - leaves_;
 }
 

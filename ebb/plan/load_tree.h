@@ -23,6 +23,7 @@ class LoadTree {
   [[nodiscard]] Bytes max(std::uint32_t first, std::uint32_t last) const;
 
  private:
+  [[nodiscard]] std::int64_t larger_child(std::uint32_t node) const;
   void add(std::uint32_t node, std::uint32_t begin, std::uint32_t end, std::uint32_t first,
            std::uint32_t last, std::int64_t bytes);
   [[nodiscard]] std::int64_t max(std::uint32_t node, std::uint32_t begin, std::uint32_t end,

@@ -11,7 +11,8 @@ constexpr int kMostSteps = 64;
 
 class Asker {
  public:
-  Asker(const Graph& graph, StepModel& model) : graph_(graph), rewriter_(graph_), model_(model) {}
+  Asker(Graph graph, StepModel& model)
+      : graph_(std::move(graph)), rewriter_(graph_), model_(model) {}
 
   Refusals run() {
     refusals_.swap.resize(model_.values.size());

@@ -115,11 +115,13 @@ class PlanMaker {
 
   void search() {
     if (planned_.unconstrained <= options_.budget) {
-      planned_.plan = keep_all();
-      if (fits(*planned_.plan)) return;
-      planned_.plan.reset();
+      auto all = keep_all();
+      if (fits(*all)) {
+        planned_.plan = std::move(all);
+        return;
+      }
     }
-    std::optional<Plan> least = keep_all();  // which no rule refuses
+    std::unique_ptr<Plan> least = keep_all();  // which no rule refuses
     is_host_full_ = least->arena.host_size > options_.host_budget.value_or(kNoLimit);
     if (try_with_host(kNoLimit, least)) return;
     if (options_.host_budget) {
@@ -131,22 +133,21 @@ class PlanMaker {
       model_ = all;
       if (is_done) return;
     }
-    planned_.infeasible = is_confirming_ ? explain(*least) : explain_confirmed(std::move(*least));
-    if (options_.host_budget && (is_host_full_ || fits_with_more_on_host())) {
-      planned_.infeasible->host_is_short = true;
-    }
+    Infeasible why = is_confirming_ ? explain(*least) : explain_confirmed(*least);
+    why.host_is_short = options_.host_budget && (is_host_full_ || fits_with_more_on_host());
+    planned_.infeasible = std::make_unique<const Infeasible>(std::move(why));
   }
 
   // Search may lead to plans whose offsets do not fit, where those of greed do. A plan that is
   // found without regard to the host is as good as another if it needs no more there.
-  bool try_with_host(Bytes host_budget, std::optional<Plan>& least) {
+  bool try_with_host(Bytes host_budget, std::unique_ptr<Plan>& least) {
     return try_plans(options_.evaluations, host_budget, least) || try_plans(0, host_budget, least);
   }
 
   // Lays out what the planner chooses; where that needs more than the lines hold, the planner gets
   // less the next time. Whether there is a plan in the end; if not, `least` is the least found.
   bool try_plans(std::optional<std::uint32_t> evaluations, Bytes host_budget,
-                 std::optional<Plan>& least) {
+                 std::unique_ptr<Plan>& least) {
     Bytes budget = options_.budget;
     int refusals = 0;
     for (int attempt = 0; attempt < kMostAttempts;) {
@@ -159,7 +160,7 @@ class PlanMaker {
                                            .progress = options_.progress,
                                            .is_out_of_time = options_.is_out_of_time});
       evaluations_ += chosen.evaluations;
-      std::optional<Plan> plan = make(gaps, chosen, chosen.fits ? budget : chosen.peak);
+      std::unique_ptr<Plan> plan = make(gaps, chosen, chosen.fits ? budget : chosen.peak);
       if (!plan) {
         if (++refusals > kMostRefusals) return false;
         continue;
@@ -181,30 +182,30 @@ class PlanMaker {
   }
 
   // The least is a promise: who asks for it gets a plan. So it is asked for.
-  [[nodiscard]] Infeasible explain_confirmed(Plan least) const {
-    for (int i = 0; i < kMostConfirmations && least.arena.size < planned_.unconstrained; ++i) {
+  [[nodiscard]] Infeasible explain_confirmed(const Plan& least) const {
+    Bytes asked = least.arena.size;
+    for (int i = 0; i < kMostConfirmations && asked < planned_.unconstrained; ++i) {
       PlanOptions options = options_;
-      options.budget = least.arena.size;
+      options.budget = asked;
       options.evaluations = 0;
       options.progress = nullptr;
       PlanMaker again(graph_, device_, options);
       again.is_confirming_ = true;
-      auto planned = again.run();
+      const auto planned = again.run();
       if (planned && planned->plan) {
-        least = std::move(*planned->plan);
-        Infeasible out = explain(least);
-        out.least = options.budget;
+        Infeasible out = explain(*planned->plan);
+        out.least = asked;
         return out;
       }
-      if (!planned || planned->infeasible->least <= options.budget) break;
-      least.arena.size = planned->infeasible->least;
+      if (!planned || planned->infeasible->least <= asked) break;
+      asked = planned->infeasible->least;
     }
     Infeasible out = explain(least);
     out.least = planned_.unconstrained;
     return out;
   }
 
-  [[nodiscard]] std::optional<Plan> keep_all() {
+  [[nodiscard]] std::unique_ptr<Plan> keep_all() {
     const std::vector<Gap> gaps = find_gaps(model_);
     PlannerResult nothing;
     nothing.choices = choose_nothing(model_, gaps);
@@ -225,11 +226,12 @@ class PlanMaker {
 
   // The rewritten graph, laid out and simulated; or nothing, when a rule has refused a choice, and
   // the model then knows.
-  std::optional<Plan> make(const std::vector<Gap>& gaps, const PlannerResult& chosen,
-                           Bytes budget) {
+  std::unique_ptr<Plan> make(const std::vector<Gap>& gaps, const PlannerResult& chosen,
+                             Bytes budget) {
     Evaluator evaluator(model_, gaps, link_, {.budget = budget});
     const Evaluation& evaluation = evaluator.evaluate(chosen.choices);
-    Plan plan;
+    auto made = std::make_unique<Plan>();
+    Plan& plan = *made;
     plan.graph = graph_;
     Rewriter rewriter(plan.graph);
     if (const auto refused = apply_choices(model_, evaluation, rewriter)) {
@@ -241,7 +243,7 @@ class PlanMaker {
         value.can_recompute = false;
         refusals_.recompute[refused->value] = refused->why;
       }
-      return std::nullopt;
+      return nullptr;
     }
     rewriter.settle();
     prove_rewrite(graph_, plan.graph);
@@ -254,7 +256,7 @@ class PlanMaker {
     plan.choices = chosen.choices;
     plan.file = plan_of(graph_, plan.graph, rewriter.journal());
     fill_in(plan);
-    return plan;
+    return made;
   }
 
   void fill_in(Plan& plan) const {

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -79,11 +80,11 @@ struct Infeasible {
 };
 
 struct Planned {
-  std::optional<Plan> plan;
-  std::optional<Infeasible> infeasible;  // where there is no plan
-  Bytes budget;                          // that was asked for
-  Bytes floor;                           // what the largest operation needs by itself
-  Bytes unconstrained;                   // the arena of the graph as it is
+  std::unique_ptr<const Plan> plan;              // null where there is none
+  std::unique_ptr<const Infeasible> infeasible;  // why; null where there is one
+  Bytes budget;                                  // that was asked for
+  Bytes floor;                                   // what the largest operation needs by itself
+  Bytes unconstrained;                           // the arena of the graph as it is
   Duration unconstrained_step{};
 };
 

@@ -28,7 +28,7 @@ Device table_device(double bytes_per_nanosecond) {
 Planned plan(const Graph& graph, const Device& device, PlanOptions options) {
   options.evaluations = options.evaluations.value_or(300);
   Planned planned = make_plan(graph, device, options).value();
-  EXPECT_NE(planned.plan.has_value(), planned.infeasible.has_value());
+  EXPECT_NE(planned.plan == nullptr, planned.infeasible == nullptr);
   if (planned.plan) {
     const Status right = validate_plan(graph, planned.plan->file, device);
     EXPECT_TRUE(right) << right.error().message;

@@ -35,7 +35,7 @@ class Simulation {
         dependence_(graph),
         lives_(find_lives(graph)),
         link_(costs.link),
-        copies_(graph.node_count()),
+        copies_(graph.node_count(), kNotStarted),
         stands_for_(graph.node_count()),
         missing_(graph.node_count()),
         times_(graph.node_count()),
@@ -53,7 +53,7 @@ class Simulation {
       if (!enqueues_) release_above(position++);
       if (!direction_of(graph_, node)) {
         execute(node);
-      } else if (!copies_[node.index()]) {  // a swap-in, or a swap-out that waits for nobody
+      } else if (!is_started(node)) {  // a swap-in, or a swap-out that waits for nobody
         start_copy(node);
       }
     }
@@ -63,6 +63,11 @@ class Simulation {
   }
 
  private:
+  static constexpr CopyId kNotStarted{CopyDirection::kToHost, 0xFFFFFFFF};
+  [[nodiscard]] bool is_started(NodeId node) const {
+    return !(copies_[node.index()] == kNotStarted);
+  }
+
   // Storages that a swap-out reads, by the line that touches them last.
   void find_releases() {
     for (const NodeId node : graph_.order()) {
@@ -79,8 +84,8 @@ class Simulation {
     while (next_release_ < releases_.size() && releases_[next_release_].last < position) {
       const NodeId node = releases_[next_release_++].node;
       // Engines keep their order: the last one that has to end stands for all.
-      if (!last_released_ ||
-          copies_[last_released_->index()]->index < copies_[node.index()]->index) {
+      if (!last_released_.valid() ||
+          copies_[last_released_.index()].index < copies_[node.index()].index) {
         last_released_ = node;
       }
     }
@@ -92,7 +97,7 @@ class Simulation {
                       (takes > Duration::zero() || !graph_.runs_on_host(node));
     if (runs) {
       for (const Dependence::Edge& edge : dependence_.before(node)) wait_for(node, edge);
-      if (last_released_) wait(node, *last_released_, StallCause::kRelease);
+      if (last_released_.valid()) wait(node, last_released_, StallCause::kRelease);
     } else {
       // A view hands on what it waits for, and so does what the host does in no time.
       for (const Dependence::Edge& edge : dependence_.before(node)) hand_on(node, edge.node);
@@ -113,7 +118,9 @@ class Simulation {
   void start_swap_outs_after(NodeId node) {
     for (const Dependence::Edge& edge : dependence_.after(node)) {
       std::uint32_t& missing = missing_[edge.node.index()];
-      if (missing > 0 && --missing == 0) start_copy(edge.node);
+      if (missing == 0) continue;
+      --missing;
+      if (missing == 0) start_copy(edge.node);
     }
   }
 
@@ -121,12 +128,12 @@ class Simulation {
     LatestCopies& copies = stands_for_[node.index()];
     const auto take = [&](NodeId copy) {
       if (!copy.valid()) return;
-      NodeId& latest = copies[static_cast<std::size_t>(copies_[copy.index()]->direction)];
-      if (!latest.valid() || copies_[latest.index()]->index < copies_[copy.index()]->index) {
+      NodeId& latest = copies[static_cast<std::size_t>(copies_[copy.index()].direction)];
+      if (!latest.valid() || copies_[latest.index()].index < copies_[copy.index()].index) {
         latest = copy;
       }
     };
-    if (copies_[before.index()]) take(before);
+    if (is_started(before)) take(before);
     for (const NodeId copy : stands_for_[before.index()]) take(copy);
   }
 
@@ -134,14 +141,14 @@ class Simulation {
     const StallCause cause = edge.reason == Dependence::Reason::kReadAfterWrite
                                  ? StallCause::kArrival
                                  : StallCause::kControl;
-    if (copies_[edge.node.index()]) wait(node, edge.node, cause);
+    if (is_started(edge.node)) wait(node, edge.node, cause);
     for (const NodeId copy : stands_for_[edge.node.index()]) {
       if (copy.valid()) wait(node, copy, cause);
     }
   }
 
   void wait(NodeId node, NodeId copy, StallCause cause) {
-    const Duration end = link_.end_of(*copies_[copy.index()]);
+    const Duration end = link_.end_of(copies_[copy.index()]);
     host_ = std::max(host_, end);
     if (end <= now_) return;
     timeline_.stalls.push_back({node, copy, cause, now_, end});
@@ -152,15 +159,16 @@ class Simulation {
   void start_copy(NodeId node) {
     std::vector<CopyId> after;
     for (const Dependence::Edge& edge : dependence_.before(node)) {
-      if (copies_[edge.node.index()]) after.push_back(*copies_[edge.node.index()]);
+      if (is_started(edge.node)) after.push_back(copies_[edge.node.index()]);
       for (const NodeId copy : stands_for_[edge.node.index()]) {
-        if (copy.valid()) after.push_back(*copies_[copy.index()]);
+        if (copy.valid()) after.push_back(copies_[copy.index()]);
       }
     }
-    const CopyDirection direction = *direction_of(graph_, node);
+    const CopyDirection direction =
+        graph_.op(node) == kSwapOut ? CopyDirection::kToHost : CopyDirection::kToDevice;
     // What comes in takes bytes that others have left.
-    if (direction == CopyDirection::kToDevice && last_released_) {
-      after.push_back(*copies_[last_released_->index()]);
+    if (direction == CopyDirection::kToDevice && last_released_.valid()) {
+      after.push_back(copies_[last_released_.index()]);
     }
     held_[node.index()].start = host_;
     copies_[node.index()] =
@@ -172,7 +180,7 @@ class Simulation {
   void add_copies() {
     timeline_.total = now_;
     for (const NodeId node : started_) {
-      const CopyId copy = *copies_[node.index()];
+      const CopyId copy = copies_[node.index()];
       const CopyTimes times = link_.times_of(copy);
       times_[node.index()] = times;
       held_[node.index()].end = times.end;
@@ -199,9 +207,9 @@ class Simulation {
   Dependence dependence_;
   std::vector<Life> lives_;
   LinkClock link_;
-  Duration now_{};                             // when the compute stream has done what it was given
-  Duration host_{};                            // when the host enqueues the next line
-  std::vector<std::optional<CopyId>> copies_;  // by node, those that were started
+  Duration now_{};              // when the compute stream has done what it was given
+  Duration host_{};             // when the host enqueues the next line
+  std::vector<CopyId> copies_;  // by node; kNotStarted for others
   // Engines keep their order, so who waits for the latest copy each way waits for all.
   using LatestCopies = std::array<NodeId, 2>;
   std::vector<LatestCopies> stands_for_;  // by node: what readers of a view wait for
@@ -212,7 +220,7 @@ class Simulation {
   std::vector<NodeId> started_;
   std::vector<Release> releases_;
   std::size_t next_release_ = 0;
-  std::optional<NodeId> last_released_;
+  NodeId last_released_;
   Timeline timeline_;
 };
 

@@ -19,7 +19,7 @@ Result<Sweep> sweep(const Graph& graph, const Device& device, const PlanOptions&
     each.budget = out.points[i].budget;
     auto planned = make_plan(graph, device, each);
     if (!planned) return fail(planned.error());
-    if (planned->plan) made.push_back(std::make_shared<const Plan>(std::move(*planned->plan)));
+    if (planned->plan) made.emplace_back(std::move(planned->plan));
     if (planned->infeasible) out.points[i].least = planned->infeasible->least;
     out.floor = planned->floor;
     out.unconstrained = planned->unconstrained;

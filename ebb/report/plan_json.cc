@@ -37,7 +37,7 @@ Json prediction(const Plan& plan) {
 }  // namespace
 
 std::string to_json(const Planned& planned) {
-  Json out{{"feasible", planned.plan.has_value()},
+  Json out{{"feasible", planned.plan != nullptr},
            {"budget_bytes", planned.budget.count},
            {"floor_bytes", planned.floor.count},
            {"unconstrained_bytes", planned.unconstrained.count},

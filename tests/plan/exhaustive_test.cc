@@ -48,7 +48,7 @@ struct Excess {
     // Tiny tensors stay: they are none of the choices that are tried.
     PlanOptions limits{.min_bytes = Bytes{40}};
     const Planned none = make_plan(step, device, limits).value();
-    const Bytes least = none.infeasible.value_or(Infeasible{}).least;
+    const Bytes least = none.infeasible->least;
     const Bytes room = none.unconstrained - least;
     if (room.count * 10 < none.unconstrained.count) return;
     const auto percent = static_cast<std::int64_t>(dice.below(dice.one_in(3) ? 20 : 90));

@@ -15,8 +15,7 @@ Status Move::check(const Rewriter& rewriter, const MoveDecision& decision) {
     return fail(refused(kName, fmt::format("'{}'", graph.name(decision.node)),
                         {.code = code, .text = std::move(reason)}));
   };
-  const bool is_copy = graph.is_op(decision.node) &&
-                       (graph.op(decision.node) == kSwapOut || graph.op(decision.node) == kSwapIn);
+  const bool is_copy = graph.op(decision.node) == kSwapOut || graph.op(decision.node) == kSwapIn;
   if (!is_copy) return refuse("R15", "it is neither a swap-out nor a swap-in");
   if (!rewriter.lines().is_before(decision.node, decision.below)) {
     return refuse("R15", fmt::format("it does not stand above '{}'", graph.name(decision.below)));

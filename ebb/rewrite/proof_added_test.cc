@@ -201,6 +201,51 @@ TEST(Proof, WhatReadsTheBytesThatItUpdatesGoesOnDoingSo) {
               StartsWith("S04: 'w.1' reads %w, and whether that lies in what it updates"));
 }
 
+constexpr std::string_view kNorm = R"(graph g {
+  input %x: f32[8]
+  param %m: f32[8]
+  param %n: f32[8]
+  log: my::log(%m) effect
+  %y: f32[8], %m.1: f32[8] ~ %m, %n.1: f32[8] ~ %n = my::norm(%x, %m!, %n!)
+  %z: f32[8] = my::op(%y)
+  last: my::log(%z) effect
+  return %z, %m.1, %n.1
+}
+)";
+constexpr std::string_view kSnapshots =
+    "  %s: f32[8] = ebb::snapshot(%m)\n"
+    "  %t: f32[8] = ebb::snapshot(%n)\n"
+    "  log: my::log(%m) effect\n";
+
+TEST(Proof, AcceptsACloneThatUpdatesSnapshots) {
+  EXPECT_EQ(verdict(kNorm, {{"  log: my::log(%m) effect\n", kSnapshots},
+                            {"  %z: f32[8] = my::op(%y)\n",
+                             "  %y.again: f32[8], %m.again: f32[8] ~ %s, %n.again: f32[8] ~ %t = "
+                             "my::norm(%x, %s!, %t!) clone of y after y\n"
+                             "  %z: f32[8] = my::op(%y.again)\n"}}),
+            "7 nodes compute the same; added: 2 snapshots, 1 clone, 1 control edge");
+}
+
+TEST(Proof, RefusesACloneWhoseResultsLieInEachOthersPlace) {
+  EXPECT_THAT(
+      verdict(kNorm, {{"  log: my::log(%m) effect\n", kSnapshots},
+                      {"  %z: f32[8] = my::op(%y)\n",
+                       "  %y.again: f32[8], %m.again: f32[8] ~ %t, %n.again: f32[8] ~ %s = "
+                       "my::norm(%x, %s!, %t!) clone of y after y\n"
+                       "  %z: f32[8] = my::op(%y.again)\n"}}),
+      StartsWith("S07: 'y.again' does not compute 'y' again: %m.again lies elsewhere than a "
+                 "copy of %m.1 would"));
+}
+
+TEST(Proof, RefusesACloneThatDoesNotWaitForWhoReadsWhatTheOriginalUpdates) {
+  EXPECT_THAT(verdict(kNorm, {{"  log: my::log(%m) effect\n", kSnapshots},
+                              {"  %z: f32[8] = my::op(%y)\n",
+                               "  %y.again: f32[8], %m.again: f32[8] ~ %s, %n.again: f32[8] ~ %t = "
+                               "my::norm(%x, %s!, %t!) clone of y\n"
+                               "  %z: f32[8] = my::op(%y.again)\n"}}),
+              StartsWith("S10: 'y.again' does not wait for 'log'"));
+}
+
 TEST(Proof, ACloneReadsNoneOfTheSnapshotsThatItUpdates) {
   constexpr std::string_view kCopied = R"(graph g {
   input %x: f32[8]

@@ -41,10 +41,8 @@ std::optional<Difference> NodeProver::take_clone(NodeId node, NodeId clone) {
     // It waits for who reads what it overwrites; its clone overwrites copies.
     if (!dependence_) dependence_.emplace(original_);
     for (const Dependence::Edge& edge : dependence_->before(node)) {
-      if (edge.reason == Dependence::Reason::kWriteAfterRead ||
-          edge.reason == Dependence::Reason::kWriteAfterWrite) {
-        lost_edges_.push_back({edge.node, node, clone});
-      }
+      if (edge.reason != Dependence::Reason::kWriteAfterRead) continue;
+      lost_edges_.push_back({edge.node, node, clone});
     }
   }
   if (auto found = check_scope(clone, node)) return found;

@@ -54,9 +54,6 @@ Objection objection_to_operands(const Rewriter& rewriter, TensorId source, NodeI
   for (const Operand& operand : graph.operands(node)) {
     if (!is_in(graph, operand.tensor, storage)) continue;
     reads = true;
-    if (operand.access == Access::kUpdate) {
-      return Reason{"R02", fmt::format("'{}' updates it", graph.name(node))};
-    }
     if (graph.version(operand.tensor) == graph.version(source)) continue;
     return Reason{"R02", fmt::format("'{}' reads an older version, %{}", graph.name(node),
                                      graph.name(operand.tensor))};

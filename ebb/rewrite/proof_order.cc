@@ -126,7 +126,7 @@ std::optional<Difference> find_lost_order(const Matching& matching, const NodePr
     const StorageId storage = original.storage(tensor);
     if (!updates.is_updated(storage)) continue;
     const NodeId updater = updates.updater(storage, original.version(tensor));
-    if (!updater.valid() || updater == reader) continue;
+    if (!updater.valid()) continue;
     const NodeId reader_now = matching.counterpart(reader);
     const NodeId updater_now = matching.counterpart(updater);
     if (orders.keeps_seen(reader, updater, updater_now)) continue;

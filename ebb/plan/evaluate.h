@@ -4,14 +4,12 @@
 // a value may be absent in a gap: they were copied to the host and come back, or are computed
 // again. Everything else follows from which gaps are absent, and how:
 //
-//   1. lines     operations in order; before each one, clones of what it reads and is absent. What
-//   a
-//                clone reads may be absent or dead as well, and is computed again for it, or comes
-//                back earlier, or was not let go.
+//   1. lines     operations in order; before each one, clones of what it reads and is absent.
+//                What a clone reads may be absent or dead as well, and is computed again for it,
+//                or comes back earlier, or was not let go.
 //   2. memory    what each line holds, if copies took no time.
-//   3. swap-ins  from the last to the first: as late as lets the copy end before its reader, but
-//   not
-//                where a line would hold more than the budget.
+//   3. swap-ins  from the last to the first: as late as lets the copy end before its reader,
+//                but not where a line would hold more than the budget.
 //   4. time      compute and copies (link_clock.h). A line that would exceed the budget waits for
 //                swap-outs to end; if none is under way, the choices do not fit.
 //

@@ -5,9 +5,8 @@
 // When:    the node is a swap-out or a swap-in and stands above the other line, and nobody from its
 //          line down to that one waits for it, but views, which move along.
 // Why:     it picks one of the orders that the graph allows. Lines say when bytes change hands:
-// below
-//          a swap-out those of its source are free, and a swap-in gets its own at its line. The
-//          copy itself may begin earlier (docs/planning.md).
+//          below a swap-out those of its source are free, and a swap-in gets its own at its line.
+//          The copy itself may begin earlier (docs/planning.md).
 #pragma once
 
 #include <string_view>

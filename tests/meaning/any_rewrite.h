@@ -8,19 +8,20 @@
 #include <vector>
 
 #include "ebb/graph/graph.h"
+#include "ebb/rewrite/decision.h"
 #include "ebb/rewrite/lms.h"
 
 namespace ebb {
 
 struct AnyRewrite {
   Graph original;
-  Graph halfway;                    // what the first Rewriter left; a second one went on from there
-  Graph rewritten;                  // ids of the original mean the same in both
-  std::string decisions;            // one a line, those that were applied
-  std::array<int, 3> applied = {};  // by kind of decision
-  std::vector<std::string> refused;  // what the rules said
-  std::vector<LmsRefusal> left;      // what the driver said
-  bool by_driver = false;            // the first half
+  Graph halfway;          // what the first Rewriter left; a second one went on from there
+  Graph rewritten;        // ids of the original mean the same in both
+  std::string decisions;  // one a line, those that were applied
+  std::array<int, std::variant_size_v<Decision>> applied = {};  // by kind
+  std::vector<std::string> refused;                             // what the rules said
+  std::vector<LmsRefusal> left;                                 // what the driver said
+  bool by_driver = false;                                       // the first half
   std::size_t recomputed_by_driver = 0;
   std::size_t delayed_by_driver = 0;
 };

@@ -19,7 +19,7 @@ struct Rewritten {
   Graph original;
   Graph graph;
   PlanFile plan;
-  std::array<int, 3> applied = {};  // by kind of decision
+  std::array<int, std::variant_size_v<Decision>> applied = {};  // by kind
 };
 
 Rewritten rewrite(std::uint64_t seed, bool verify_each) {
@@ -41,7 +41,7 @@ Rewritten rewrite(std::uint64_t seed, bool verify_each) {
 
 TEST(RandomDecisions, LeaveEveryOperationFindingTheSameBytesInEveryOrderThatRuns) {
   const std::uint64_t graphs = how_many(4'000);
-  std::array<int, 3> applied = {};
+  std::array<int, std::variant_size_v<Decision>> applied = {};
   for (std::uint64_t seed = 0; seed < graphs; ++seed) {
     const Rewritten out = rewrite(seed, true);
     for (std::size_t i = 0; i < applied.size(); ++i) applied[i] += out.applied[i];

@@ -99,9 +99,11 @@ struct Evaluation {
   std::vector<Duration> stalled;  // by value: how long lines waited for its copies
 };
 
+inline constexpr Bytes kNoLimit{std::int64_t{1} << 61};
+
 struct EvaluateOptions {
   Bytes budget;
-  Bytes host_budget{std::int64_t{1} << 62};
+  Bytes host_budget = kNoLimit;
 };
 
 // Keeps its memory from one call to the next.

@@ -29,8 +29,7 @@ class Explainer {
         plan_(*planned.plan),
         budget_(budget_of(planned)),
         evaluator_(plan_.model, plan_.gaps, plan_.costs.link,
-                   {.budget = budget_,
-                    .host_budget = plan_.file.host_budget.value_or(Bytes{std::int64_t{1} << 61})}),
+                   {.budget = budget_, .host_budget = plan_.file.host_budget.value_or(kNoLimit)}),
         total_(evaluator_.evaluate(plan_.choices).total) {}
 
   std::string explain(TensorId tensor) {
@@ -63,8 +62,7 @@ class Explainer {
   // The model may count a little more than the plan needs.
   static Bytes budget_of(const Planned& planned) {
     const Plan& plan = *planned.plan;
-    Evaluator without_limit(plan.model, plan.gaps, plan.costs.link,
-                            {.budget = Bytes{std::int64_t{1} << 61}});
+    Evaluator without_limit(plan.model, plan.gaps, plan.costs.link, {.budget = kNoLimit});
     return std::max(planned.budget, without_limit.evaluate(plan.choices).peak);
   }
 

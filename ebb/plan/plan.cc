@@ -1,7 +1,6 @@
 #include "ebb/plan/plan.h"
 
 #include <algorithm>
-#include <limits>
 
 #include <fmt/format.h>
 
@@ -25,7 +24,6 @@ namespace {
 constexpr int kMostAttempts = 12;  // at a layout that fits
 constexpr int kMostRefusals = 200;
 constexpr int kMostConfirmations = 6;
-constexpr Bytes kNoLimit{std::int64_t{1} << 61};
 
 Status check_not_rewritten(const Graph& graph) {
   for (const NodeId node : graph.order()) {

@@ -54,7 +54,7 @@ class Planner {
       while (next < gaps.size() && gaps[next].value == value) ++next;
     }
     gap_starts_.back() = next;
-    best_.peak = Bytes{std::int64_t{1} << 61};
+    best_.peak = kNoLimit;
   }
 
   PlannerResult run() {

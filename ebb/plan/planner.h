@@ -21,7 +21,7 @@ namespace ebb {
 
 struct PlannerOptions {
   Bytes budget;
-  Bytes host_budget{std::int64_t{1} << 62};
+  Bytes host_budget = kNoLimit;
   // How many steps to simulate in search; not given: as many as take about a second.
   std::optional<std::uint32_t> evaluations = std::nullopt;
   std::uint64_t seed = 1;

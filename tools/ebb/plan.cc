@@ -224,7 +224,7 @@ Command add_plan(CLI::App& app) {
   options->costs.add_options(*command);
   command
       ->add_option("--evaluations", options->evaluations,
-                   "How many steps to simulate in search; about a second by default")
+                   "How many steps to simulate in search; by default what takes a second or less")
       ->type_name("N");
   command->add_option("--seed", options->seed, "Of the search")->capture_default_str();
   command

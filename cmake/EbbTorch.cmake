@@ -3,6 +3,7 @@
 #   libtorch::torch_cpu   ATen, the dispatcher, CPU kernels
 #   libtorch::torch       the same with CUDA kernels, loaded even where no symbol of theirs is named
 #   libtorch::c10_cuda    CUDA's allocator and streams; not there in a torch without CUDA
+#   libtorch::cudart      the CUDA runtime that such a torch brings along
 # and EBB_TORCH_VERSION. The package's own find_package(Torch) is not used: it fails where there is no CUDA toolkit, and
 # none is needed, neither here nor by what links these.
 set(EBB_TORCH_DIR "" CACHE PATH "The folder of the torch package to build against (empty: the one Python would import)")
@@ -92,6 +93,13 @@ if(EXISTS "${EBB_TORCH_ROOT}/lib/libc10_cuda.so")
   file(GLOB cuda_headers "${EBB_TORCH_ROOT}/../nvidia/cu*/include/cuda_runtime_api.h")
   list(TRANSFORM cuda_headers REPLACE "/cuda_runtime_api.h$" "")
   ebb_libtorch(c10_cuda INCLUDES ${cuda_headers} LIBRARIES libtorch::c10)
+  file(GLOB cuda_runtime "${EBB_TORCH_ROOT}/../nvidia/cu*/lib/libcudart.so.*")
+  if(cuda_headers AND cuda_runtime)
+    list(GET cuda_runtime 0 cuda_runtime)
+    add_library(libtorch::cudart SHARED IMPORTED)
+    set_target_properties(libtorch::cudart PROPERTIES IMPORTED_LOCATION "${cuda_runtime}")
+    target_include_directories(libtorch::cudart SYSTEM INTERFACE ${cuda_headers})
+  endif()
 endif()
 
 # What registers the kernels is an initializer that nobody calls by name.

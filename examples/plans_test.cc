@@ -7,6 +7,7 @@
 #include "ebb/plan/sweep.h"
 #include "ebb/plan/validate.h"
 #include "examples/models.h"
+#include "tests/sanitized.h"
 
 namespace ebb {
 namespace {
@@ -20,7 +21,7 @@ class PlanExample : public testing::TestWithParam<Result<Graph> (*)()> {
   [[nodiscard]] Bytes part(int percent) const { return Bytes{all_.count / 100 * percent}; }
 
   Planned plan(PlanOptions options) const {
-    options.evaluations = 300;
+    options.evaluations = kSanitized ? 10 : 300;
     Planned planned = make_plan(graph_, device_, options).value();
     if (planned.plan) {
       const Status right = validate_plan(graph_, planned.plan->file, device_);
@@ -66,7 +67,7 @@ TEST_P(PlanExample, EqualInputsGiveEqualPlans) {
 
 TEST_P(PlanExample, WithMoreMemoryAStepIsNeverSlower) {
   const std::array budgets = {part(90), part(60), part(100), part(70), part(80), part(30)};
-  const Sweep swept = sweep(graph_, device_, {.evaluations = 30}, budgets).value();
+  const Sweep swept = sweep(graph_, device_, {.evaluations = kSanitized ? 3 : 30}, budgets).value();
   const SweepPoint* last = nullptr;
   for (const SweepPoint& point : swept.points) {
     if (last != nullptr) {

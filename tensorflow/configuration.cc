@@ -308,6 +308,7 @@ Result<std::optional<Configuration>> configuration_of_environment(const char* co
       }
       continue;
     }
+    if (name == "EBB_CACHE") continue;  // a folder of ebb.torch
     if (name == "EBB_BUDGET") return wrong(fmt::format("EBB_BUDGET: {}", kNoBudget));
     const auto found =
         std::find_if(kParameters.begin(), kParameters.end(), [&](const Parameter& parameter) {

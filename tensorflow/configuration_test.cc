@@ -105,7 +105,7 @@ TEST(Configuration, ABudgetIsSaidToBeMissing) {
 }
 
 TEST(Environment, NothingSetIsOff) {
-  const auto read = of_environment({"PATH=/bin", "EBBING=1", "NOT_EBB_LB=3"});
+  const auto read = of_environment({"PATH=/bin", "EBBING=1", "NOT_EBB_LB=3", "EBB_CACHE=off"});
   ASSERT_TRUE(read);
   EXPECT_FALSE(*read);
 }

@@ -1,13 +1,17 @@
 #include "ebb/exec/allocation.h"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 
 namespace ebb::exec {
 namespace {
 
-thread_local AllocationSource* installed = nullptr;
+// By kind of memory.
+thread_local std::array<AllocationSource*, 2> installed{};
+
+AllocationSource*& slot(MemoryKind kind) { return installed[static_cast<std::size_t>(kind)]; }
 
 constexpr std::string_view kRemedy =
     "what it needs depends on its data, or the number of threads or a library setting changed "
@@ -16,11 +20,14 @@ constexpr std::string_view kRemedy =
 
 }  // namespace
 
-AllocationSource* current_source() { return installed; }
+AllocationSource* current_source(MemoryKind kind) { return slot(kind); }
 
-SourceScope::SourceScope(AllocationSource* source) : before_(installed) { installed = source; }
+SourceScope::SourceScope(AllocationSource* source, MemoryKind kind)
+    : before_(slot(kind)), kind_(kind) {
+  slot(kind) = source;
+}
 
-SourceScope::~SourceScope() { installed = before_; }
+SourceScope::~SourceScope() { slot(kind_) = before_; }
 
 void Replay::start(std::byte* arena, std::span<const Serving> servings) {
   arena_ = arena;

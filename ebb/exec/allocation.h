@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -37,19 +38,23 @@ class UnexpectedRequest : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+// Frameworks have an allocator for each: a step on a GPU leaves the host's alone.
+enum class MemoryKind : std::uint8_t { kHost, kGpu };
+
 // The source of this thread, or nullptr.
-AllocationSource* current_source();
+AllocationSource* current_source(MemoryKind kind = MemoryKind::kHost);
 
 // Installs a source for this thread and puts the one before back at the end of the scope.
 class SourceScope {
  public:
-  explicit SourceScope(AllocationSource* source);
+  explicit SourceScope(AllocationSource* source, MemoryKind kind = MemoryKind::kHost);
   SourceScope(const SourceScope&) = delete;
   SourceScope& operator=(const SourceScope&) = delete;
   ~SourceScope();
 
  private:
   AllocationSource* before_;
+  MemoryKind kind_;
 };
 
 // Serves planned offsets: the n-th request gets the n-th place. A request that is larger than its

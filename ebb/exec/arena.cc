@@ -1,3 +1,5 @@
+#include "ebb/exec/arena.h"
+
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -6,8 +8,6 @@
 #include <cstring>
 
 #include <fmt/format.h>
-
-#include "ebb/exec/executor.h"
 
 namespace ebb::exec {
 
@@ -23,13 +23,8 @@ Result<Arena> Arena::make(Bytes size) {
   const auto length = static_cast<std::size_t>(std::max<std::int64_t>(size.count, 1));
   void* data = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (data == MAP_FAILED) return refuse(std::strerror(errno));
-  return Arena(static_cast<std::byte*>(data), size);
+  return Arena(static_cast<std::byte*>(data), size,
+               [length](std::byte* block) { munmap(block, length); });
 }
-
-Arena::Arena(std::byte* data, Bytes size)
-    : data_(data, Unmap{static_cast<std::size_t>(std::max<std::int64_t>(size.count, 1))}),
-      size_(size) {}
-
-void Arena::Unmap::operator()(std::byte* data) const { munmap(data, size); }
 
 }  // namespace ebb::exec

@@ -1,8 +1,6 @@
 #include "ebb/exec/executor.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstring>
 #include <exception>
 
 #include <fmt/format.h>
@@ -14,8 +12,6 @@
 
 namespace ebb::exec {
 namespace {
-
-using Clock = std::chrono::steady_clock;
 
 // "%x: f32[2,3], %w: f32[3]", each tensor once.
 std::string operand_types(const Graph& graph, NodeId node) {
@@ -69,13 +65,13 @@ std::uint32_t count_updates(const Graph& graph, NodeId node) {
 
 }  // namespace
 
-Executor::Executor(const Graph& graph, const Program& program, const Arena& arena,
-                   const Arena& host)
-    : graph_(&graph), program_(&program), base_(arena.data()) {
+Executor::Executor(const Graph& graph, const Program& program, const Ground& ground)
+    : graph_(&graph), program_(&program), lanes_(&ground.lanes), base_(ground.arena.data()) {
   places_.reserve(program.offsets.size());
   for (const TensorId tensor : graph.tensors()) {
     const bool is_on_host = graph.type(tensor).residence == Residence::kHost;
-    places_.push_back((is_on_host ? host.data() : base_) + program.offsets[tensor.index()].count);
+    places_.push_back((is_on_host ? ground.host.data() : base_) +
+                      program.offsets[tensor.index()].count);
   }
   for (const NodeId node : graph.order()) {
     if (graph.kind(node) == NodeKind::kScalar) given_.push_back(graph.scalar_result(node));
@@ -83,31 +79,35 @@ Executor::Executor(const Graph& graph, const Program& program, const Arena& aren
 }
 
 Result<Executor> Executor::make(const Graph& graph, const Program& program, Kernels& kernels,
-                                const Arena& arena, const Arena& host) {
+                                const Ground& ground) {
   EBB_CHECK(program.offsets.size() == graph.tensor_count(),
             "a program with places for {} tensors is not that of a graph with {}",
             program.offsets.size(), graph.tensor_count());
-  if (arena.size() < program.arena_size) {
+  if (ground.arena.size() < program.arena_size) {
     return fail(ErrorKind::kUsage,
                 fmt::format("the program needs an arena of {}, and this one has {}",
-                            to_text(program.arena_size), to_text(arena.size())));
+                            to_text(program.arena_size), to_text(ground.arena.size())));
   }
-  if (host.size() < program.host_size) {
+  if (ground.host.size() < program.host_size) {
     return fail(ErrorKind::kUsage,
                 fmt::format("the program needs a host slab of {}, and this one has {}",
-                            to_text(program.host_size), to_text(host.size())));
+                            to_text(program.host_size), to_text(ground.host.size())));
   }
-  Executor executor(graph, program, arena, host);
+  Executor executor(graph, program, ground);
+  executor.memory_ = kernels.memory();
   executor.ready_.reserve(program.instructions.size());
   for (const Instruction& instruction : program.instructions) {
     if (Status ok = executor.add(instruction, kernels); !ok) return fail(std::move(ok.error()));
   }
+  for (const std::uint32_t awaited : program.waits) executor.ready_[awaited].is_awaited = true;
   return executor;
 }
 
 Status Executor::add(const Instruction& instruction, Kernels& kernels) {
   Ready ready;
   ready.kind = instruction.kind;
+  ready.lane = instruction.lane;
+  ready.waits = program_->waits_of(instruction);
   switch (instruction.kind) {
     case InstructionKind::kKernel:
       if (Status ok = add_kernel(instruction, kernels, ready); !ok) return ok;
@@ -163,15 +163,22 @@ Status Executor::take_given(Scalars& scalars) const {
   return {};
 }
 
-Status Executor::run(Scalars& scalars, const Interrupted& interrupted,
-                     std::vector<Duration>* times) {
+Status Executor::run(Scalars& scalars, const Interrupted& interrupted, bool is_timed) {
   torn_ = {};
-  if (times != nullptr) times->clear();
   if (Status ok = take_given(scalars); !ok) return ok;
   torn_.updates_in_all = updates_in_all_;
+  lanes_->begin(ready_.size(), is_timed);
+  Status ok = run_all(scalars, interrupted, is_timed);
+  Status ended = lanes_->end();  // whatever happened: what was put in must not go on alone
+  if (ok && !ended) ok = fail(std::move(ended.error()));
+  if (ok) torn_ = {};
+  return ok;
+}
+
+Status Executor::run_all(Scalars& scalars, const Interrupted& interrupted, bool is_timed) {
   Replay replay;
-  const SourceScope scope(&replay);
-  for (std::size_t i = 0; i < ready_.size(); ++i) {
+  const SourceScope scope(&replay, memory_);
+  for (std::uint32_t i = 0; i < ready_.size(); ++i) {
     const Ready& ready = ready_[i];
     if (torn_.updates_done == 0 && interrupted && interrupted()) {
       return fail(ErrorKind::kRefused,
@@ -183,17 +190,15 @@ Status Executor::run(Scalars& scalars, const Interrupted& interrupted,
     }
     // In doubt until it returns, whatever way it leaves.
     torn_.updates_in_doubt = ready.updates;
-    const auto begin = times != nullptr ? Clock::now() : Clock::time_point();
+    for (const std::uint32_t awaited : ready.waits) lanes_->wait(ready.lane, awaited);
+    lanes_->start(ready.lane, i);
     if (Status ok = run_one(ready, replay, scalars); !ok) {
       return fail(explain(std::move(ok.error()), i));
     }
-    if (times != nullptr) {
-      times->push_back(std::chrono::duration_cast<Duration>(Clock::now() - begin));
-    }
+    if (ready.is_awaited || is_timed) lanes_->finish(ready.lane, i);
     torn_.updates_in_doubt = 0;
     torn_.updates_done += ready.updates;
   }
-  torn_ = {};
   return {};
 }
 
@@ -205,7 +210,7 @@ Status Executor::run_one(const Ready& ready, Replay& replay, Scalars& scalars) c
       return arithmetic_[ready.number].run(scalars);
     case InstructionKind::kCopy: {
       const Copy& copy = copies_[ready.number];
-      std::memcpy(copy.to, copy.from, copy.size);
+      lanes_->copy(ready.lane, copy.to, copy.from, copy.size);
       return {};
     }
   }

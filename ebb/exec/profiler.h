@@ -1,9 +1,8 @@
 // Makes a profile of a step from runs of it.
 //
 //   Profiler profiler(graph, program, recipes);
-//   std::vector<Duration> times;
-//   Status ok = executor.run(scalars, nullptr, &times);   // some steps
-//   profiler.add_step(times);
+//   Status ok = executor.run(scalars, nullptr, /*is_timed=*/true);   // some steps
+//   profiler.add_step(*lanes.times());
 //   Result<Profile> profile = profiler.profile("cpu");
 //
 // One entry for each signature that a kernel of the program has; copies and arithmetic are in no
@@ -18,6 +17,8 @@
 
 #include "ebb/base/result.h"
 #include "ebb/base/units.h"
+#include "ebb/exec/kernel.h"
+#include "ebb/exec/lanes.h"
 #include "ebb/graph/graph.h"
 #include "ebb/lower/program.h"
 #include "ebb/lower/recipe.h"
@@ -31,8 +32,8 @@ class Profiler {
   Profiler(const Graph& graph, const Program& program, std::span<const Recipe> recipes,
            const LowerOptions& options = {});
 
-  // What Executor::run has noted, by instruction.
-  void add_step(std::span<const Duration> times);
+  // What the lanes have noted, by instruction.
+  void add_step(std::span<const Interval> times);
 
   // At least one step must have been added.
   [[nodiscard]] Result<Profile> profile(std::string device) const;
@@ -49,5 +50,10 @@ class Profiler {
   std::vector<Entry> entries_;
   std::size_t steps_ = 0;
 };
+
+// The profile with what plans may make of the step as well: the two calls of each one that can be
+// split (plan/splits.h). What these take, and their workspaces, is measured here.
+[[nodiscard]] Result<Profile> with_split_calls(const Profile& profile, const Graph& graph,
+                                               Kernels& kernels, const LowerOptions& options = {});
 
 }  // namespace ebb::exec

@@ -166,6 +166,20 @@ ScalarId GraphEdit::add_scalar_result(NodeId node, SymbolId name, DType dtype) {
   return id;
 }
 
+void GraphEdit::hand_over_results(NodeId from, std::size_t first, NodeId to) {
+  Graph::Range& kept = record(from).results;
+  Graph::Range& given = record(to).results;
+  EBB_CHECK_ON(graph_, first > 0 && first < kept.count && given.count == 0,
+               "'{}' cannot hand over its results from {} on", graph_.name(from), first);
+  given = {kept.begin + static_cast<std::uint32_t>(first),
+           kept.count - static_cast<std::uint32_t>(first)};
+  kept.count = static_cast<std::uint32_t>(first);
+  for (const TensorId result : graph_.results(to)) graph_.tensors_[result.index()].producer = to;
+  const SymbolId name = graph_.tensors_[given.begin].name;
+  record(to).name = name;
+  if (Graph::Named& named = meaning(name); named.tensor.index() == given.begin) named.node = to;
+}
+
 namespace {
 
 // Replaces what `range` names with `items`: in place when they fit, at the end of the pool when
@@ -227,6 +241,20 @@ void GraphEdit::add_attribute(NodeId node, SymbolId key, bool is_list,
   replace(graph_.item_pool_, item_range, items);
   append(graph_.attribute_pool_, record(node).attributes,
          Attribute{key, is_list, item_range.begin, item_range.count});
+}
+
+void GraphEdit::set_attribute(NodeId node, std::string_view key, std::span<const Value> items) {
+  const auto attributes =
+      std::span(graph_.attribute_pool_)
+          .subspan(record(node).attributes.begin, record(node).attributes.count);
+  const auto found = std::find_if(attributes.begin(), attributes.end(),
+                                  [&](const Attribute& it) { return graph_.text(it.key) == key; });
+  EBB_CHECK_ON(graph_, found != attributes.end(), "'{}' has no attribute '{}'", graph_.name(node),
+               key);
+  Graph::Range range{found->first_item, found->item_count};
+  replace(graph_.item_pool_, range, items);
+  found->first_item = range.begin;
+  found->item_count = range.count;
 }
 
 void GraphEdit::set_scalar_arguments(NodeId node, std::span<const Value> arguments) {

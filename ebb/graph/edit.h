@@ -48,12 +48,17 @@ class GraphEdit {
   // must have been set.
   TensorId add_shared_result(NodeId node, SymbolId name, TypeId type, TensorId of, Bytes offset);
   ScalarId add_scalar_result(NodeId node, SymbolId name, DType dtype);
+  // The results of a node from the given one on, which is not its first, become those of another
+  // node that has none. Ids and names stay; the first names its new maker.
+  void hand_over_results(NodeId from, std::size_t first, NodeId to);
 
   void set_operands(NodeId node, std::span<const Operand> operands);
   void set_operand(NodeId node, std::size_t index, TensorId tensor);
   void set_controls(NodeId node, std::span<const NodeId> controls);
   void add_control(NodeId node, NodeId control);
   void add_attribute(NodeId node, SymbolId key, bool is_list, std::span<const Value> items);
+  // Of an attribute that the node has.
+  void set_attribute(NodeId node, std::string_view key, std::span<const Value> items);
   void set_scalar_arguments(NodeId node, std::span<const Value> arguments);
   void set_device(NodeId node, std::string_view device) { record(node).device = intern(device); }
   void set_effect(NodeId node, Effect effect) { record(node).effect = effect; }

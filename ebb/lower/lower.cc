@@ -7,6 +7,7 @@
 #include "ebb/graph/views.h"
 #include "ebb/lower/program.h"
 #include "ebb/lower/runnable.h"
+#include "ebb/lower/waits.h"
 #include "ebb/plan/arena.h"
 
 namespace ebb {
@@ -30,6 +31,7 @@ class Lowering {
     measure_storages();
     add_instructions();
     place_all();
+    add_waits(graph_, program_);
     return std::move(program_);
   }
 
@@ -60,13 +62,18 @@ class Lowering {
     for (const NodeId node : graph_.order()) {
       const auto kind = instruction_kind(graph_, node);
       if (!kind) continue;
-      Instruction instruction{.kind = *kind, .node = node};
+      Instruction instruction{.kind = *kind, .lane = lane_of(graph_.op(node)), .node = node};
       instruction.first_serving = static_cast<std::uint32_t>(program_.servings.size());
       if (*kind == InstructionKind::kKernel) add_servings(node);
       instruction.serving_count =
           static_cast<std::uint32_t>(program_.servings.size()) - instruction.first_serving;
       program_.instructions.push_back(instruction);
     }
+  }
+
+  static Lane lane_of(std::string_view op) {
+    if (op == kSwapOut) return Lane::kToHost;
+    return op == kSwapIn ? Lane::kToDevice : Lane::kCompute;
   }
 
   // Places of results and workspaces are filled in when they are known.

@@ -1,11 +1,14 @@
 // A graph made ready to run: a flat list of instructions, and a place for everything they touch. A
 // value; to_text prints it for people and tests.
 //
-// One stream: instructions run one after the other, in line order. Views, and updates' results, are
-// places and need no instruction. The arena holds everything on the device side: first the state
-// (parameters and constants), at offsets that depend on the declarations only, so that programs of
-// one model for batches of several shapes can share it; then inputs, activations, workspaces. What
-// was swapped out lies in a second block, the host slab, which has offsets of its own.
+// Three lanes (plan/timeline.h): kernels compute in one, and each direction of the link has one of
+// its own for its copies. The instructions of a lane run one after the other, in line order; the
+// lanes run side by side, so that whoever needs what another lane does, or its bytes, says for whom
+// it waits. Views, and updates' results, are places and need no instruction. The arena holds
+// everything on the device side: first the state (parameters and constants), at offsets that depend
+// on the declarations only, so that programs of one model for batches of several shapes can share
+// it; then inputs, activations, workspaces. What was swapped out lies in a second block, the host
+// slab, which has offsets of its own.
 #pragma once
 
 #include <cstdint>
@@ -18,6 +21,7 @@
 #include "ebb/base/units.h"
 #include "ebb/graph/graph.h"
 #include "ebb/lower/recipe.h"
+#include "ebb/plan/timeline.h"
 
 namespace ebb {
 
@@ -41,14 +45,20 @@ std::optional<InstructionKind> instruction_kind(const Graph& graph, NodeId node)
 
 struct Instruction {
   InstructionKind kind = InstructionKind::kKernel;
+  Lane lane = Lane::kCompute;
   NodeId node;
   std::uint32_t first_serving = 0;
   std::uint32_t serving_count = 0;
+  std::uint32_t first_wait = 0;
+  std::uint32_t wait_count = 0;
 };
 
 struct Program {
   std::vector<Instruction> instructions;
   std::vector<Serving> servings;
+  // Instructions that must be done before another one starts: above it, in other lanes, and none
+  // that would be done anyhow.
+  std::vector<std::uint32_t> waits;
   // By tensor: where it begins, in the arena or, where its type says @host, in the host slab.
   std::vector<Bytes> offsets;
   Bytes arena_size;
@@ -62,6 +72,10 @@ struct Program {
   [[nodiscard]] std::span<const Serving> servings_of(const Instruction& instruction) const {
     return std::span<const Serving>(servings).subspan(instruction.first_serving,
                                                       instruction.serving_count);
+  }
+  [[nodiscard]] std::span<const std::uint32_t> waits_of(const Instruction& instruction) const {
+    return std::span<const std::uint32_t>(waits).subspan(instruction.first_wait,
+                                                         instruction.wait_count);
   }
 };
 
@@ -83,12 +97,19 @@ struct LowerOptions {
 [[nodiscard]] Status check_program(const Graph& graph, std::span<const Recipe> recipes,
                                    const Program& program, const LowerOptions& options = {});
 
+// Whether every two instructions that touch the same bytes, one of them writing, are in order, and
+// so are those with a control edge between them: in one lane, or by waits. Between two steps all
+// lanes meet. Nothing is assumed of how the waits were made. The error names the two and the bytes.
+// O(copies * instructions).
+[[nodiscard]] Status check_races(const Graph& graph, const Program& program);
+
 // One line of sums, then one line an instruction; places are byte ranges of the arena, begin..end:
 //   program g: 2 instructions, arena 256, state 64, bound 256, 1 in place
 //   0: %a 64..96 = my::op(%x 128..160, %w 0..32) asks for 64..96, 192..200, 16 elsewhere
 //   1: %b 64..96 = aten::relu(%a 64..96) asks for 64..96
 // Where there is a host slab, the first line says ", host 64 (bound 64)" too, and a place in it is
-// marked: '%a.host 0..32 @host = ebb::swap_out(%a 64..96)'.
+// marked: '%a.host 0..32 @host = ebb::swap_out(%a 64..96)'. Who waits says so at the end of the
+// line: ' waits for 3'.
 std::string to_text(const Graph& graph, const Program& program);
 
 }  // namespace ebb

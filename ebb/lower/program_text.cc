@@ -18,6 +18,7 @@ class Listing {
     for (std::size_t i = 0; i < program_.instructions.size(); ++i) {
       write("{}: ", i);
       write_instruction(program_.instructions[i]);
+      write_waits(program_.instructions[i]);
       out_ += '\n';
     }
     return std::move(out_);
@@ -60,6 +61,14 @@ class Listing {
       } else {
         write_range(serving.offset, serving.size);
       }
+    }
+  }
+
+  void write_waits(const Instruction& instruction) {
+    const char* separator = " waits for ";
+    for (const std::uint32_t awaited : program_.waits_of(instruction)) {
+      write("{}{}", separator, awaited);
+      separator = ", ";
     }
   }
 

@@ -35,7 +35,7 @@ std::optional<double> parse_decimal(std::string_view text) {
 }  // namespace
 
 Result<Bytes> parse_budget(std::string_view text, Bytes unconstrained) {
-  constexpr std::string_view kForms = "is none; write one like 16GiB, 1.5GB or 60%";
+  constexpr std::string_view kForms = "cannot be read; write one like 16GiB, 1.5GB or 60%";
   if (text.starts_with('-')) return wrong(text, "is negative; give more than nothing");
   Bytes budget;
   if (text.ends_with('%')) {

@@ -59,11 +59,12 @@ TEST(Budget, BeyondAnyMachineIsRefused) {
 TEST(Budget, NonsenseIsRefusedWithExamples) {
   for (const char* text : {"", "%", "much", "16 GiB", "16gib", "1e3%", "inf%", "nan%", "+60%",
                            "60 %", "6.0.0%", "60%%", "0x10B", "9999999999999999999999GiB"}) {
-    EXPECT_EQ(error_of(text),
-              "the budget '" + std::string(text) + "' is none; write one like 16GiB, 1.5GB or 60%");
+    EXPECT_EQ(error_of(text), "the budget '" + std::string(text) +
+                                  "' cannot be read; write one like 16GiB, 1.5GB or 60%");
   }
   EXPECT_EQ(error_of("16"), "the budget '16' has no unit; write one like 16GiB, 1.5GB or 60%");
-  EXPECT_EQ(error_of("1\n"), "the budget '1\\x0a' is none; write one like 16GiB, 1.5GB or 60%");
+  EXPECT_EQ(error_of("1\n"),
+            "the budget '1\\x0a' cannot be read; write one like 16GiB, 1.5GB or 60%");
 }
 
 TEST(Budget, ThePeakHasTheWorkspacesOfTheCosts) {

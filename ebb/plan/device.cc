@@ -233,6 +233,17 @@ void read_link(ObjectReader object, Link& link) {
   object.duration("shortest", link.shortest);
 }
 
+using Ordered = nlohmann::ordered_json;
+
+Ordered link_object(const Link& link) {
+  return {{"to_host", to_text(link.to_host)},
+          {"to_device", to_text(link.to_device)},
+          {"to_host_both", to_text(link.to_host_both)},
+          {"to_device_both", to_text(link.to_device_both)},
+          {"latency", to_text(link.latency)},
+          {"shortest", to_text(link.shortest)}};
+}
+
 // Plans name their device, on a line of their own.
 bool is_odd_in_name(char c) { return c == '#' || static_cast<unsigned char>(c) < ' ' || c == 127; }
 
@@ -282,8 +293,19 @@ Result<Device> parse_device(std::string_view json) {
   return device;
 }
 
+Result<Link> parse_link(std::string_view json) {
+  const auto root = read_json_object(json);
+  if (!root) return fail(root.error());
+  Status status;
+  Link link;
+  read_link(ObjectReader(*root, "link", status), link);
+  if (!status) return fail(status.error());
+  return link;
+}
+
+std::string to_json(const Link& link) { return link_object(link).dump(); }
+
 std::string to_json(const Device& device) {
-  using Ordered = nlohmann::ordered_json;
   Ordered note = Ordered::array();
   for (std::size_t begin = 0; begin < device.note.size();) {
     const std::size_t end = std::min(device.note.find('\n', begin), device.note.size());
@@ -313,13 +335,7 @@ std::string to_json(const Device& device) {
        device.convolution_layout == ConvolutionLayout::kAny ? kAnyLayout : kChannelsLast},
       {"launch", to_text(device.launch)},
       {"alignment", to_text(device.alignment)},
-      {"link",
-       {{"to_host", to_text(device.link.to_host)},
-        {"to_device", to_text(device.link.to_device)},
-        {"to_host_both", to_text(device.link.to_host_both)},
-        {"to_device_both", to_text(device.link.to_device_both)},
-        {"latency", to_text(device.link.latency)},
-        {"shortest", to_text(device.link.shortest)}}}};
+      {"link", link_object(device.link)}};
   return out.dump(2, ' ', false, Ordered::error_handler_t::replace) + "\n";
 }
 

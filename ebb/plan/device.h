@@ -88,6 +88,10 @@ struct Device {
 // A device file that parses back to the same device.
 std::string to_json(const Device& device);
 
+// Of the link alone: the object under "link" in a device file, on one line.
+[[nodiscard]] Result<Link> parse_link(std::string_view json);
+std::string to_json(const Link& link);
+
 // Those that Ebb brings along, in the order of their names: the files in devices/.
 std::vector<std::string_view> device_names();
 // One of these, or the file of that name. kUsage: it is neither.

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "ebb/base/check.h"
 #include "ebb/base/nearest.h"
 #include "ebb/graph/text_names.h"
 
@@ -24,9 +25,9 @@ std::string_view done(Means means) {
 
 class Explainer {
  public:
-  Explainer(const Graph& graph, const Planned& planned)
-      : graph_(graph),
-        plan_(*planned.plan),
+  explicit Explainer(const Planned& planned)
+      : plan_(*planned.plan),
+        graph_(plan_.graph),
         budget_(budget_of(planned)),
         evaluator_(plan_.model, plan_.gaps, plan_.costs.link,
                    {.budget = budget_, .host_budget = plan_.file.host_budget.value_or(kNoLimit)}),
@@ -117,8 +118,8 @@ class Explainer {
     return "there is nothing between its uses";
   }
 
-  const Graph& graph_;
   const Plan& plan_;
+  const Graph& graph_;  // the rewritten one: ids of the original mean the same there
   Bytes budget_;
   Evaluator evaluator_;
   Duration total_;
@@ -138,7 +139,9 @@ Result<std::string> explain_tensor(const Graph& graph, const Planned& planned,
                 fmt::format("there is no tensor %{}{}", spelled(name), nearest.hint()));
   }
   if (!planned.plan) return fail(ErrorKind::kInfeasible, "there is no plan to explain");
-  return Explainer(graph, planned).explain(tensor);
+  EBB_CHECK(planned.plan->choices.size() == planned.plan->gaps.size(),
+            "a plan from a file does not know what was chosen");
+  return Explainer(planned).explain(tensor);
 }
 
 }  // namespace ebb

@@ -117,13 +117,13 @@ Work convolution(const Operation& op) {
 }
 
 Work convolution_backward(const Operation& op) {
-  const TensorType* image = op.operand(1);
+  // A call for dx alone may do without x, and has its shape from dx.
+  const TensorType* image = op.operand(1) != nullptr ? op.operand(1) : op.result(0);
   const TensorType* filter = op.operand(2);
   const bool is_transposed = op.flag("transposed", false);
   const TensorType* swept = is_transposed ? image : op.operand(0);
   const double pass = filter_flops(swept, filter, dim(filter, 0));
-  const double images =
-      op.operand_bytes(0) + op.operand_bytes(1);  // that each pass reads or writes
+  const double images = op.operand_bytes(0) + bytes_moved(image);  // that each pass reads or writes
   Work work = product(WorkKind::kConvolution, 0, 0, filter);
   for (const std::size_t of :
        {std::size_t{0}, std::size_t{1}}) {  // dx, of dy and w; dw, of dy and x

@@ -171,6 +171,15 @@ TEST(Convolutions, GradientsAreOnePassEach) {
               "%dw: f32[8,4,3,3] = aten::convolution_backward(%dy, %x, %w) {output_mask = [false, "
               "true, false]}"),
          kConvolution, 41472, 5504);
+  // The two calls of a split do together what the one does; the second has no x.
+  expect(work(in,
+              "%dw: f32[8,4,3,3], %db: f32[8] = aten::convolution_backward(%dy, %x, %w) "
+              "{output_mask = [false, true, true]}"),
+         kConvolution, 41472, 5504 + 2304);
+  expect(work(in,
+              "%dx: f32[2,4,8,8] = aten::convolution_backward(%dy, none, %w) {output_mask = [true, "
+              "false, false]}"),
+         kConvolution, 41472, 5504);
   const std::string turned =
       "  input %dy: f32[2,6,16,16]\n  input %x: f32[2,4,8,8]\n"
       "  input %w: f32[4,6,2,2]\n";

@@ -9,7 +9,9 @@
 // (decide.h) → the rewritten graph, proved → offsets (arena.h) → timeline (simulate.h). Where
 // offsets need more than the lines hold, or a rule says no after all, the planner is asked again
 // with less to choose from; a plan that comes out has been measured on the rewritten graph, and
-// fits. Deterministic for a number of evaluations and a seed.
+// fits. Where an aten::convolution_backward stands at the peak and nothing fits, or time is lost,
+// all that is done once more for the step with that call split (splits.h). Deterministic for a
+// number of evaluations and a seed.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +41,8 @@ struct PlanOptions {
   const Profile* profile = nullptr;
   bool may_swap = true;
   bool may_recompute = true;
-  Bytes min_bytes{1};  // smaller tensors stay
+  bool may_split = true;  // calls that stand at the peak (splits.h)
+  Bytes min_bytes{1};     // smaller tensors stay
   // How many steps search may simulate; not given: as many as take about a second.
   std::optional<std::uint32_t> evaluations = std::nullopt;
   std::uint64_t seed = 1;
@@ -54,7 +57,8 @@ struct Plan {
   Arena arena;
   Timeline timeline;
   std::uint32_t evaluations = 0;  // how many steps were simulated
-  // What was chosen between: for questions about it (explain.h).
+  // What was chosen between: for questions about it (explain.h). No choices where the plan is from
+  // a file.
   StepModel model;
   std::vector<Gap> gaps;
   Choices choices;
@@ -83,7 +87,8 @@ struct Planned {
   std::unique_ptr<const Plan> plan;              // null where there is none
   std::unique_ptr<const Infeasible> infeasible;  // why; null where there is one
   Bytes budget;                                  // that was asked for
-  Bytes floor;                                   // what the largest operation needs by itself
+  Bytes floor;                                   // what the largest operation needs by itself, all
+                                                 // calls being split that may be
   Bytes unconstrained;                           // the arena of the graph as it is
   Duration unconstrained_step{};
 };
@@ -92,6 +97,14 @@ struct Planned {
 // sizes are not known, and where the graph was rewritten before.
 [[nodiscard]] Result<Planned> make_plan(const Graph& graph, const Device& device,
                                         const PlanOptions& options);
+
+// The same for decisions that are known: they are applied and proved, and what comes out is laid
+// out and simulated. What the file says beyond its decisions is not looked at; the file that comes
+// out has it anew, and is the same text where the file was made with the same of everything. Fails
+// (kBadInput) as make_plan does, and where a decision does not apply; (kRefused) where the result
+// needs more than the budgets.
+[[nodiscard]] Result<Planned> plan_of_file(const Graph& graph, const Device& device,
+                                           const PlanOptions& options, const PlanFile& file);
 
 // What the graph takes as it is: the arena that per cents of a budget are of.
 [[nodiscard]] Result<Bytes> unconstrained_bytes(const Graph& graph, const Device& device,

@@ -219,6 +219,75 @@ TEST(Plan, BatchNormalisationRunsAgainOnSnapshots) {
   EXPECT_EQ(planned.plan->peak(), Bytes{1004});  // %x, %mean, %d, %n.again, %r
 }
 
+// At 'ga' there are %w, %g and %gw of 100 bytes each, and %a and %ga of 300: 900, all read or made
+// right there. Split, %a is there at 'gw' and %ga at 'ga', and not both: 600, as at 'g' and at 'r'.
+constexpr std::string_view kConvolution = R"(graph step {
+  input %x: f32[25]
+  param %w: f32[25]
+  %a: f32[75] = my::f(%x) random takes 100ns
+  %b: f32[25] = my::f(%a) takes 400ns
+  %g: f32[25] = my::f(%b) takes 400ns
+  %ga: f32[75], %gw: f32[25] = aten::convolution_backward(%g, %a, %w) {output_mask = [true, true, false]} takes 201ns
+  %r: f32[25] = my::f(%ga) takes 100ns
+  return %r, %gw
+}
+)";
+
+TEST(Plan, ADerivativeOfAConvolutionAtThePeakIsSplit) {
+  const Graph graph = parse_valid(kConvolution).value();
+  const Planned planned = plan(graph, table_device(1), {.budget = Bytes{600}});
+  EXPECT_EQ(planned.unconstrained, Bytes{900});
+  EXPECT_EQ(planned.floor, Bytes{600});  // %w, %g, %a and %gw
+  EXPECT_EQ(decisions(planned), "split ga\n");
+  EXPECT_EQ(planned.plan->peak(), Bytes{600});
+  EXPECT_EQ(planned.plan->step(), 1201ns);  // 101 for %gw, 100 for %ga
+  const Planned whole = plan(graph, table_device(1), {.budget = Bytes{899}, .may_split = false});
+  ASSERT_TRUE(whole.infeasible);
+  EXPECT_EQ(whole.floor, Bytes{900});
+  EXPECT_EQ(whole.infeasible->least, Bytes{900});
+}
+
+TEST(Plan, WhereEverythingFitsNothingIsSplit) {
+  const Graph graph = parse_valid(kConvolution).value();
+  EXPECT_EQ(decisions(plan(graph, table_device(1), {.budget = Bytes{900}})), "");
+}
+
+TEST(Plan, TheLeastBudgetIsThatOfSplitCalls) {
+  const Graph graph = parse_valid(kConvolution).value();
+  const Planned planned = plan(graph, table_device(1), {.budget = Bytes{599}});
+  ASSERT_TRUE(planned.infeasible);
+  EXPECT_EQ(planned.infeasible->least, Bytes{600});
+}
+
+// With %k, 200 bytes from the first line to the last, 'ga' holds 1100, or 800 when it is split. In
+// 900 bytes %k can be out at 'ga', while %b and %g hide the way out; there is room for it again
+// when 'ga' has run, and 'r' waits 200 ns for the way back.
+TEST(Plan, ACallIsSplitWhereThatSavesTime) {
+  std::string text(kConvolution);
+  text.replace(text.find("  %a:"), 0, "  %k: f32[50] = my::f(%x) random takes 100ns\n");
+  text.replace(text.find("my::f(%ga)"), 10, "my::g(%ga, %k)");
+  const Graph graph = parse_valid(text).value();
+  const Planned planned = plan(graph, table_device(1), {.budget = Bytes{900}});
+  EXPECT_EQ(decisions(planned), "split ga\n");
+  EXPECT_EQ(planned.plan->step(), 1301ns);
+  const Planned whole = plan(graph, table_device(1), {.budget = Bytes{900}, .may_split = false});
+  EXPECT_EQ(decisions(whole), "swap %k for r after ga\nmove k.host below b\n");
+  EXPECT_EQ(whole.plan->step(), 1501ns);
+}
+
+// In 700 bytes the call is split and %k goes out: 'gw', 'ga' and 'r0' hold 600 each without it. It
+// comes back when 'r0' has run, for 200 ns, and 'r' waits.
+TEST(Plan, WhatIsSplitMayBeSwappedToo) {
+  std::string text(kConvolution);
+  text.replace(text.find("  %a:"), 0, "  %k: f32[50] = my::f(%x) random takes 100ns\n");
+  text.replace(text.find("my::f(%ga)"), 10, "my::g(%r0, %k)");
+  text.replace(text.find("  %r:"), 0, "  %r0: f32[25] = my::f(%ga) takes 100ns\n");
+  const Graph graph = parse_valid(text).value();
+  const Planned planned = plan(graph, table_device(1), {.budget = Bytes{700}});
+  EXPECT_EQ(decisions(planned), "split ga\nswap %k for r after r0\nmove k.host below b\n");
+  EXPECT_EQ(planned.plan->step(), 1601ns);
+}
+
 TEST(Plan, NothingFitsBelowWhatOneOperationNeeds) {
   const Graph graph = parse_valid(kStep).value();
   const Planned planned = plan(graph, table_device(1), {.budget = Bytes{500}});

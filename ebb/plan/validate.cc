@@ -13,6 +13,7 @@
 #include "ebb/graph/views.h"
 #include "ebb/order/elementwise.h"
 #include "ebb/plan/costs.h"
+#include "ebb/plan/splits.h"
 
 namespace ebb {
 namespace {
@@ -377,7 +378,10 @@ Status validate_plan(const Graph& original, const PlanFile& plan, const Device& 
   if (!applied) return refuse(applied.error());
   const auto original_costs = estimate_costs(original, device, profile);
   if (!original_costs) return refuse(original_costs.error());
-  const auto costs = estimate_costs(applied->graph, device, profile);
+  // Of what a split makes there may be no more in a profile than the whole.
+  const auto known =
+      profile == nullptr ? std::nullopt : std::optional(with_halves(*profile, original));
+  const auto costs = estimate_costs(applied->graph, device, known ? &*known : nullptr);
   if (!costs) return refuse(costs.error());
   return Validator(applied->graph, plan, device, *original_costs, *costs).run();
 }

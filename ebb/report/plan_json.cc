@@ -27,6 +27,7 @@ Json prediction(const Plan& plan) {
           {"tensors_recomputed", counts.recomputed},
           {"bytes_recomputed", counts.recomputed_bytes.count},
           {"clones", counts.clones},
+          {"calls_split", counts.split},
           {"compute_seconds", busy(Lane::kCompute)},
           {"to_host_seconds", busy(Lane::kToHost)},
           {"to_device_seconds", busy(Lane::kToDevice)},

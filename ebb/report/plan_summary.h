@@ -17,6 +17,7 @@ struct PlanCounts {
   std::size_t recomputed = 0;
   Bytes recomputed_bytes;
   std::size_t clones = 0;
+  std::size_t split = 0;  // calls that have become two
 };
 PlanCounts count_moves(const Plan& plan);
 

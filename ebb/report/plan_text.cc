@@ -56,6 +56,9 @@ PlanCounts count_moves(const Plan& plan) {
     counts.recomputed_bytes +=
         graph.size(graph.storage(graph.results(original)[0])).value_or(Bytes{});
   }
+  for (const PlanFile::Line& line : plan.file.decisions) {
+    counts.split += line.text.starts_with("split ") ? 1 : 0;
+  }
   return counts;
 }
 
@@ -77,6 +80,10 @@ std::string to_text(const Planned& planned) {
   out +=
       fmt::format("computed again: {}, {}, by {} operation{}\n", tensors(counts.recomputed),
                   to_human(counts.recomputed_bytes), counts.clones, counts.clones == 1 ? "" : "s");
+  if (counts.split > 0) {
+    out += fmt::format("split: {} derivative{} of convolutions\n", counts.split,
+                       counts.split == 1 ? "" : "s");
+  }
   return out;
 }
 
@@ -136,6 +143,7 @@ std::string explain_infeasible(const Planned& planned, const PlanOptions& option
   if (it.host_is_short) out += " a larger host budget;";
   if (!options.may_swap) out += " swapping, which --no-swap forbids;";
   if (!options.may_recompute) out += " computing again, which --no-recompute forbids;";
+  if (!options.may_split) out += " splitting calls, which --no-split forbids;";
   if (options.min_bytes > Bytes{4096}) out += " a lower --min-bytes;";
   if (it.least > planned.budget) out += fmt::format(" --budget {};", to_text(it.least));
   return out + " a smaller batch.\n";

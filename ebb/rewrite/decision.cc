@@ -58,6 +58,11 @@ struct Writer {
     append_name(out, graph.name(decision.below));
     return out;
   }
+  std::string operator()(const SplitDecision& decision) const {
+    std::string out = "split ";
+    append_name(out, graph.name(decision.node));
+    return out;
+  }
 };
 
 class Reader {
@@ -103,10 +108,14 @@ class Reader {
         return false;
       }
       decision = move;
+    } else if (cursor_.take_word("split")) {
+      SplitDecision split;
+      if (!parse_node(split.node)) return false;
+      decision = split;
     } else {
       return cursor_.error(
-          "P04",
-          fmt::format("expected 'swap', 'recompute', 'delay' or 'move', found {}", cursor_.here()));
+          "P04", fmt::format("expected 'swap', 'recompute', 'delay', 'move' or 'split', found {}",
+                             cursor_.here()));
     }
     cursor_.skip_spaces();
     return cursor_.at_line_end() ||

@@ -6,6 +6,7 @@
 //   recompute %a for gw after s                      computed again right before its first reader
 //   delay gw after gx                                a control edge
 //   move h.host below b                              its line goes down
+//   split gx                                         two calls, of some of its results each
 //
 // Ids are those of the graph as rewritten so far, and names in the text too: each decision is read
 // when the ones before it have been applied.
@@ -66,7 +67,14 @@ struct MoveDecision {
   friend bool operator==(const MoveDecision&, const MoveDecision&) = default;
 };
 
-using Decision = std::variant<SwapDecision, RecomputeDecision, DelayDecision, MoveDecision>;
+struct SplitDecision {
+  NodeId node;  // an aten::convolution_backward
+
+  friend bool operator==(const SplitDecision&, const SplitDecision&) = default;
+};
+
+using Decision =
+    std::variant<SwapDecision, RecomputeDecision, DelayDecision, MoveDecision, SplitDecision>;
 
 std::string to_text(const Graph& graph, const Decision& decision);
 // One line. Errors have the column, and suggest the nearest name.

@@ -10,6 +10,7 @@
 #include "ebb/rewrite/proof_matching.h"
 #include "ebb/rewrite/proof_nodes.h"
 #include "ebb/rewrite/proof_order.h"
+#include "ebb/rewrite/proof_splits.h"
 #include "ebb/rewrite/proof_values.h"
 
 namespace ebb {
@@ -60,19 +61,14 @@ std::optional<Difference> compare_outputs(const Matching& matching, const NodePr
   return {};
 }
 
-}  // namespace
-
-tl::expected<Proof, Difference> compare_computations(const Graph& original, const Graph& rewritten,
+tl::expected<Proof, Difference> compare_call_by_call(const Graph& original, const Graph& rewritten,
                                                      const ProofOptions& options) {
   const auto refuse = [](std::optional<Difference>& found) {
     return tl::make_unexpected(std::move(*found));
   };
-  if (!options.is_verified) {
-    if (auto found = find_violation(rewritten)) return refuse(found);
-  }
   Matching matching(original, rewritten);
   if (auto found = matching.find_missing()) return refuse(found);
-  Proof proof{.nodes = counted_nodes(original)};
+  Proof proof;
   const Values values(original, options);
   NodeProver nodes(matching, values, options, proof);
   for (const NodeId node : rewritten.order()) {
@@ -81,6 +77,27 @@ tl::expected<Proof, Difference> compare_computations(const Graph& original, cons
   if (auto found = compare_outputs(matching, nodes)) return refuse(found);
   if (auto found = find_moved_effect(matching)) return refuse(found);
   if (auto found = find_lost_order(matching, nodes)) return refuse(found);
+  return proof;
+}
+
+}  // namespace
+
+tl::expected<Proof, Difference> compare_computations(const Graph& original, const Graph& rewritten,
+                                                     const ProofOptions& options) {
+  if (!options.is_verified) {
+    if (auto found = find_violation(rewritten)) return tl::make_unexpected(std::move(*found));
+  }
+  const std::vector<NodeId> split = find_split_calls(original, rewritten);
+  auto proof = split.empty()
+                   ? compare_call_by_call(original, rewritten, options)
+                   : compare_call_by_call(with_split_calls(original, split), rewritten, options);
+  if (proof) {
+    proof->nodes = counted_nodes(original);
+    proof->splits = split.size();
+  } else if (NodeId& node = proof.error().original;
+             node.valid() && node.index() >= original.node_count()) {
+    node = split[node.index() - original.node_count()];
+  }
   return proof;
 }
 
@@ -114,6 +131,7 @@ std::string to_text(const Proof& proof) {
   add(proof.decodes, "decoding");
   add(proof.snapshots, "snapshot");
   add(proof.clones, "clone");
+  add(proof.splits, "split");
   add(proof.control_edges, "control edge");
   return fmt::format("{} {}; added: {}", proof.nodes,
                      proof.nodes == 1 ? "node computes the same" : "nodes compute the same",

@@ -9,6 +9,8 @@
 //   clones          `clone of n`, of operands that hold what n's operands hold, holds n's results;
 //                   clones of views lie in the bytes of a copy as the views do in the original's
 //   control edges   any that close no cycle
+//   splits          an aten::convolution_backward may be two calls, if they are those that
+//                   proof_splits.h makes of it
 // The original may have copies and clones of its own, as the outcome of an earlier rewriting; what
 // they hold is found in the same way (proof_values.h).
 // Everything else is the original's: each of its nodes once, with the same operator, attributes,
@@ -48,6 +50,7 @@ struct Proof {
   std::size_t decodes = 0;
   std::size_t snapshots = 0;
   std::size_t clones = 0;
+  std::size_t splits = 0;         // nodes of the original that are two
   std::size_t control_edges = 0;  // at nodes of the original and at added ones
 
   friend bool operator==(const Proof&, const Proof&) = default;

@@ -3,6 +3,12 @@
 #include "ebb/graph/ebb_ops.h"
 
 namespace ebb {
+namespace {
+
+constexpr int kMostWalks = 16;  // over the lines: chains of clones that stand the other way round
+
+}  // namespace
+
 bool lie_alike(const Spot& a, const Spot& b, const TensorType& type) {
   if (a.begins && b.begins) return true;
   if (a.root == b.root) return a.place == b.place;
@@ -67,7 +73,18 @@ Values::Values(const Graph& original, const ProofOptions& options)
   // A clone may stand before its original.
   for (const TensorId tensor : original.tensors()) held_[tensor.index()].tensor = tensor;
   for (const StorageId storage : original.storages()) extracts_[storage.index()].storage = storage;
-  for (const NodeId node : original.order()) take(node, options);
+  // And what its original reads may be copies and clones of what it reads, made below it.
+  for (int walk = 0; walk < kMostWalks; ++walk) {
+    has_changed_ = is_in_doubt_ = false;
+    for (const NodeId node : original.order()) take(node, options);
+    if (!has_changed_ || !is_in_doubt_) break;
+  }
+}
+
+void Values::set_held(TensorId tensor, const Holding& value) {
+  if (held_[tensor.index()] == value) return;
+  held_[tensor.index()] = value;
+  has_changed_ = true;
 }
 
 Spot Values::spot(TensorId tensor) const {
@@ -117,7 +134,7 @@ void Values::take(NodeId node, const ProofOptions& options) {
     return differ_at_most_in_residence(made, graph_.type(result));
   };
   if (!expected.map(is_that).value_or(false)) return;
-  held_[result.index()] = *value;
+  set_held(result, *value);
   sources_[result.index()] = source;
   extracts_[graph_.storage(result).index()] = extract_of_copy(value->tensor);
 }
@@ -131,14 +148,16 @@ void Values::take_clone(NodeId clone, NodeId node) {
   if (graph_.device(clone) != graph_.device(node)) return;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     if (!operands[i].tensor.valid()) continue;
-    if (held(operands[i].tensor) != held(operands_now[i].tensor)) return;
+    if (held(operands[i].tensor) == held(operands_now[i].tensor)) continue;
+    is_in_doubt_ = true;
+    return;
   }
   for (std::uint32_t i = 0; i < results.size(); ++i) {
     const TensorType& type = graph_.type(results[i]);
     if (!lie_alike(spot(results[i]), spot(results_now[i]), type)) return;
   }
   for (std::uint32_t i = 0; i < results.size(); ++i) {
-    held_[results_now[i].index()] = held(results[i]);
+    set_held(results_now[i], held(results[i]));
     const StorageId storage_now = graph_.storage(results_now[i]);
     if (graph_.root(storage_now) == results_now[i]) {
       extracts_[storage_now.index()] = extract(graph_.storage(results[i]));

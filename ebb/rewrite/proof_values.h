@@ -76,11 +76,14 @@ class Values {
  private:
   void take(NodeId node, const ProofOptions& options);
   void take_clone(NodeId clone, NodeId node);
+  void set_held(TensorId tensor, const Holding& value);
 
   const Graph& graph_;
   std::vector<Holding> held_;
   std::vector<Extract> extracts_;
   std::vector<TensorId> sources_;  // of copies
+  bool has_changed_ = false;       // what some tensor is known to hold, since last asked
+  bool is_in_doubt_ = false;       // whether some clone is one, which later lines may decide
 };
 
 }  // namespace ebb

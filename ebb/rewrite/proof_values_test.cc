@@ -203,6 +203,23 @@ TEST(Proof, ACloneOfTheOriginalHoldsWhatItReads) {
               StartsWith("S04: 'c' reads %o where the original reads %a: '"));
 }
 
+// %b.again stands above %b, which reads a clone of what it reads, made in between.
+TEST(Proof, ACloneOfTheOriginalMayStandAboveWhatItsOriginalReads) {
+  constexpr std::string_view kTurnedRound = R"(graph g {
+  input %x: f32[8]
+  %a: f32[8] = my::relu(%x)
+  %b.again: f32[8] = my::sin(%a) clone of b
+  %c: f32[8] = my::neg(%b.again)
+  %a.again: f32[8] = my::relu(%x) clone of a
+  %b: f32[8] = my::sin(%a.again)
+  return %b, %c
+}
+)";
+  EXPECT_EQ(verdict(kTurnedRound, {{"  %c: f32[8] = my::neg(%b.again)\n", ""},
+                                   {"  return", "  %c: f32[8] = my::neg(%b)\n  return"}}),
+            "6 nodes compute the same; added: nothing");
+}
+
 TEST(Proof, AViewOfACopyInTheOriginalLiesWhereItLies) {
   EXPECT_THAT(verdict(kRewritten, {{"  %e: f32[4] = my::dot(%v.again, %d)\n",
                                     "  %k: f32[8] = ebb::snapshot(%a.again)\n"

@@ -10,6 +10,7 @@
 #include "ebb/rewrite/delay.h"
 #include "ebb/rewrite/move.h"
 #include "ebb/rewrite/recompute.h"
+#include "ebb/rewrite/split.h"
 #include "ebb/rewrite/swap.h"
 
 namespace ebb {
@@ -27,6 +28,7 @@ struct RuleOf {
   static Recompute of(const RecomputeDecision&) { return {}; }
   static Delay of(const DelayDecision&) { return {}; }
   static Move of(const MoveDecision&) { return {}; }
+  static Split of(const SplitDecision&) { return {}; }
 };
 
 }  // namespace
@@ -169,27 +171,46 @@ NodeId Rewriter::add_op(std::string_view op, std::span<const Operand> operands,
   return node;
 }
 
-NodeId Rewriter::add_clone(NodeId original, std::span<const Operand> operands, const Place& place) {
+// With attributes, control edges and clauses of the other.
+NodeId Rewriter::add_call(NodeId as, std::span<const Operand> operands, const Place& place) {
   // Copies, because all of these lie in pools that grow.
-  const std::string op(graph_.op(original));
+  const std::string op(graph_.op(as));
   const NodeId node = add_op(op, operands, place);
-  const auto attributes = graph_.attributes(original);
+  const auto attributes = graph_.attributes(as);
   for (const Attribute& each : std::vector(attributes.begin(), attributes.end())) {
     const auto items = graph_.items(each);
     edit_.add_attribute(node, each.key, each.is_list, std::vector(items.begin(), items.end()));
   }
-  const auto arguments = graph_.scalar_arguments(original);
+  const auto arguments = graph_.scalar_arguments(as);
   edit_.set_scalar_arguments(node, std::vector(arguments.begin(), arguments.end()));
-  const auto controls = graph_.controls(original);
+  const auto controls = graph_.controls(as);
   edit_.set_controls(node, std::vector(controls.begin(), controls.end()));
-  if (const auto takes = graph_.takes(original)) edit_.set_takes(node, *takes);
-  edit_.set_workspace(node, graph_.workspace(original));
+  if (const auto takes = graph_.takes(as)) edit_.set_takes(node, *takes);
+  edit_.set_workspace(node, graph_.workspace(as));
+  set_place_of_execution(node, as, graph_.scope(as));
+  return node;
+}
+
+NodeId Rewriter::add_clone(NodeId original, std::span<const Operand> operands, const Place& place) {
+  const NodeId node = add_call(original, operands, place);
   totals_.add_costs(graph_, original);
-  set_place_of_execution(node, original, graph_.scope(original));
   const NodeId root = graph_.clone_of(original);
   edit_.set_clone_of(node, root.valid() ? root : original);
   updates_.add(graph_, node);
   return node;
+}
+
+NodeId Rewriter::add_part(NodeId whole, std::size_t first_result) {
+  const auto operands = graph_.operands(whole);
+  const NodeId part =
+      add_call(whole, std::vector(operands.begin(), operands.end()), Place::right_above(whole));
+  totals_.add_workspace(graph_.workspace(whole));
+  if (const auto takes = graph_.takes(whole)) {
+    edit_.set_takes(part, *takes - *takes / 2);
+    edit_.set_takes(whole, *takes / 2);
+  }
+  edit_.hand_over_results(whole, first_result, part);
+  return part;
 }
 
 TensorId Rewriter::add_result(NodeId node, TensorId named_after, std::string_view suffix,
@@ -208,6 +229,10 @@ TensorId Rewriter::add_shared_result(NodeId node, TensorId named_after, std::str
 void Rewriter::add_attribute(NodeId node, std::string_view key, std::string_view text) {
   const Value value = Text{edit_.intern(text)};
   edit_.add_attribute(node, edit_.intern(key), false, {&value, 1});
+}
+
+void Rewriter::set_flags(NodeId node, std::string_view key, std::span<const bool> flags) {
+  edit_.set_attribute(node, key, std::vector<Value>(flags.begin(), flags.end()));
 }
 
 void Rewriter::add_control(NodeId node, NodeId control) {

@@ -111,17 +111,22 @@ class Rewriter {
   // The same call with these operands, marked as a clone, with the original's clauses and control
   // edges.
   NodeId add_clone(NodeId original, std::span<const Operand> operands, const Place& place);
+  // The same call, right above the other, that makes its results from the given one on; the other
+  // keeps those before. Each takes half of the time.
+  NodeId add_part(NodeId whole, std::size_t first_result);
   // Results are named after what they hold: %h.back, and when there is one already, %h.back.2.
   TensorId add_result(NodeId node, TensorId named_after, std::string_view suffix,
                       const TensorType& type);
   TensorId add_shared_result(NodeId node, TensorId named_after, std::string_view suffix,
                              TensorId shares, Bytes offset);
   void add_attribute(NodeId node, std::string_view key, std::string_view text);
+  // Of an attribute that the node has.
+  void set_flags(NodeId node, std::string_view key, std::span<const bool> flags);
   void add_control(NodeId node, NodeId control);
   // Where the node runs, and in which scope.
   void set_place_of_execution(NodeId node, NodeId as, ScopeId scope);
   void set_scope(NodeId node, ScopeId scope) { edit_.set_scope(node, scope); }
-  void move_edge(NodeId reader, std::size_t operand, TensorId to);
+  void move_edge(NodeId reader, std::size_t operand, TensorId to);  // not valid: to nothing
   void move_line_after(NodeId where, NodeId line);
   // An update waits for a new reader, or a node for another by a new control edge. If there is new
   // order among nodes that were there before, say so.
@@ -141,6 +146,7 @@ class Rewriter {
 
   void find_copies();
   void verify_now() const;
+  NodeId add_call(NodeId as, std::span<const Operand> operands, const Place& place);
   SymbolId unused_name(TensorId named_after, std::string_view suffix);
 
   Graph& graph_;

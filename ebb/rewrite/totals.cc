@@ -24,8 +24,10 @@ void Totals::add(const TensorType& type) {
   if (size) bytes_ = sum(bytes_, size->count);
 }
 
+void Totals::add_workspace(Bytes bytes) { bytes_ = sum(bytes_, bytes.count); }
+
 void Totals::add_costs(const Graph& graph, NodeId node) {
-  bytes_ = sum(bytes_, graph.workspace(node).count);
+  add_workspace(graph.workspace(node));
   const auto takes = graph.takes(node);
   if (takes) nanoseconds_ = sum(nanoseconds_, takes->count());
 }

@@ -16,6 +16,7 @@ class Totals {
 
   // A new storage of this type; unknown sizes count as nothing, as in the verifier.
   void add(const TensorType& type);
+  void add_workspace(Bytes bytes);
   // The workspace and the duration of another node like this one.
   void add_costs(const Graph& graph, NodeId node);
 

@@ -1,6 +1,7 @@
 #include "ebb/torch/allocator.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 #include <c10/core/Allocator.h>
@@ -26,15 +27,21 @@ struct Recording::State {
 
 namespace {
 
-thread_local Recording::State* recording = nullptr;
+constexpr auto kHost = exec::MemoryKind::kHost;
+
+thread_local std::array<Recording::State*, 2> recordings{};  // by kind of memory
+
+Recording::State*& recording(exec::MemoryKind kind) {
+  return recordings[static_cast<std::size_t>(kind)];
+}
+
 c10::DeleterFnPtr original_deleter = nullptr;  // set once, before the allocator is installed
 
 // Gives memory back that came through us. Libraries (oneDNN) ask for plain memory and give it back
 // with nothing but its address, so that the address alone must tell where it came from.
 void give_back(void* memory) {
-  const exec::AllocationSource* source = exec::current_source();
-  if (source != nullptr && source->owns(memory)) return;
-  if (recording != nullptr) recording->note_given_back(memory);
+  if (is_of_arena(memory, kHost)) return;
+  note_given_back(memory, kHost);
   original_deleter(memory);
 }
 
@@ -43,15 +50,13 @@ class DelegatingAllocator final : public c10::Allocator {
   explicit DelegatingAllocator(c10::Allocator* original) : original_(original) {}
 
   c10::DataPtr allocate(std::size_t bytes) override {
-    if (exec::AllocationSource* source = exec::current_source(); source != nullptr && bytes > 0) {
-      if (std::byte* served = source->allocate(bytes); served != nullptr) {
-        return {served, served, &keep, c10::Device(c10::DeviceType::CPU)};
-      }
+    if (std::byte* served = serve(bytes, kHost); served != nullptr) {
+      return {served, served, &keep, c10::Device(c10::DeviceType::CPU)};
     }
     c10::DataPtr memory = original_->allocate(bytes);
-    if (recording == nullptr || bytes == 0) return memory;
+    if (!is_recording(kHost) || bytes == 0) return memory;
     void* data = memory.release_context();
-    recording->entries.push_back({.data = data, .bytes = bytes});
+    note_request(data, bytes, kHost);
     return {data, data, &give_back, c10::Device(c10::DeviceType::CPU)};
   }
 
@@ -69,6 +74,28 @@ class DelegatingAllocator final : public c10::Allocator {
 
 }  // namespace
 
+std::byte* serve(std::size_t bytes, exec::MemoryKind kind) {
+  exec::AllocationSource* source = exec::current_source(kind);
+  return source == nullptr || bytes == 0 ? nullptr : source->allocate(bytes);
+}
+
+bool is_of_arena(const void* memory, exec::MemoryKind kind) {
+  const exec::AllocationSource* source = exec::current_source(kind);
+  return source != nullptr && source->owns(memory);
+}
+
+bool is_recording(exec::MemoryKind kind) { return recording(kind) != nullptr; }
+
+void note_request(const void* memory, std::size_t bytes, exec::MemoryKind kind) {
+  if (Recording::State* state = recording(kind); state != nullptr) {
+    state->entries.push_back({.data = memory, .bytes = bytes});
+  }
+}
+
+void note_given_back(const void* memory, exec::MemoryKind kind) {
+  if (Recording::State* state = recording(kind); state != nullptr) state->note_given_back(memory);
+}
+
 void install_allocator() {
   static DelegatingAllocator* const kOurs = [] {
     // Leaked on purpose: storages that are destroyed at the very end still point to it.
@@ -82,15 +109,15 @@ void install_allocator() {
   EBB_CHECK(c10::GetCPUAllocator() == kOurs, "somebody replaced the CPU allocator of PyTorch");
 }
 
-Recording::Recording() : state_(std::make_unique<State>()) {
-  EBB_CHECK(recording == nullptr, "a recording within a recording");
-  recording = state_.get();
+Recording::Recording(exec::MemoryKind kind) : state_(std::make_unique<State>()), kind_(kind) {
+  EBB_CHECK(recording(kind) == nullptr, "a recording within a recording");
+  recording(kind) = state_.get();
 }
 
-Recording::~Recording() { recording = nullptr; }
+Recording::~Recording() { recording(kind_) = nullptr; }
 
 std::vector<Recording::Entry> Recording::finish() {
-  recording = nullptr;
+  recording(kind_) = nullptr;
   return std::move(state_->entries);
 }
 

@@ -10,6 +10,7 @@
 #include <c10/core/MemoryFormat.h>
 #include <fmt/format.h>
 
+#include "ebb/graph/convolution_backward.h"
 #include "ebb/torch/dtype.h"
 
 namespace ebb::torch {
@@ -82,8 +83,13 @@ Result<c10::OperatorHandle> find_operator(std::string_view op) {
 // Fills in the arguments of a call.
 class CallBuilder {
  public:
-  CallBuilder(const Graph& graph, NodeId node, const std::function<at::Tensor(TensorId)>& tensor_of)
-      : graph_(graph), node_(node), tensor_of_(tensor_of), operands_(graph.operands(node)) {}
+  CallBuilder(const Graph& graph, NodeId node, c10::Device device,
+              const std::function<at::Tensor(TensorId)>& tensor_of)
+      : graph_(graph),
+        node_(node),
+        device_(device),
+        tensor_of_(tensor_of),
+        operands_(graph.operands(node)) {}
 
   Result<Call> build() {
     auto op = find_operator(graph_.op(node_));
@@ -123,6 +129,8 @@ class CallBuilder {
       }
     }
     if (attribute == nullptr) {
+      // The graph says it only where it is another one than the step's.
+      if (kind.type->kind() == c10::TypeKind::DeviceObjType && !device_.is_cpu()) return device_;
       if (argument.default_value().has_value()) return *argument.default_value();
       if (kind.optional) return c10::IValue();
       return wrong(fmt::format("{} lacks its argument '{}'", graph_.op(node_), argument.name()));
@@ -142,7 +150,16 @@ class CallBuilder {
     const Operand& operand = operands_[next_++];
     if (operand.tensor.valid()) return c10::IValue(tensor_of_(operand.tensor));
     if (optional) return c10::IValue();
-    return wrong(fmt::format("{} needs its operand '{}'", graph_.op(node_), argument.name()));
+    if (is_unread_input(argument)) return c10::IValue(tensor_of_(graph_.results(node_)[0]));
+    // Some operators have no `?` in their schema where they take a tensor that is none.
+    return c10::IValue(at::Tensor());
+  }
+
+  // Of the derivative of a convolution that computes the gradient of its input alone: PyTorch wants
+  // a tensor that lies as the input did, which that gradient does, and looks at no element of it.
+  [[nodiscard]] bool is_unread_input(const c10::Argument& argument) const {
+    return gradient_mask(graph_, node_) == GradientMask{true, false, false} &&
+           argument.name() == "input";
   }
 
   Result<c10::IValue> tensor_list(const c10::Argument& argument, const c10::ListType& type) {
@@ -289,15 +306,16 @@ class CallBuilder {
 
   const Graph& graph_;
   NodeId node_;
+  c10::Device device_;
   const std::function<at::Tensor(TensorId)>& tensor_of_;
   std::span<const Operand> operands_;
   std::size_t next_ = 0;
   Call* call_ = nullptr;
 };
 
-Result<Call> Call::make(const Graph& graph, NodeId node,
+Result<Call> Call::make(const Graph& graph, NodeId node, c10::Device device,
                         const std::function<at::Tensor(TensorId)>& tensor_of) {
-  return CallBuilder(graph, node, tensor_of).build();
+  return CallBuilder(graph, node, device, tensor_of).build();
 }
 
 void Call::set_scalars(const exec::Scalars& scalars) {

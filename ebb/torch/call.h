@@ -3,7 +3,8 @@
 // Arguments are found by the operator's schema: those that are tensors, or lists of tensors, are
 // the node's operands in order; the others are its attributes by name, with the schema's default
 // where there is none. A number in place of a tensor is an attribute as well. A runtime scalar is
-// filled in before each call, everything else once.
+// filled in before each call, everything else once. An input of which nothing but its type is asked
+// for (graph/convolution_backward.h) may be absent, and lies in the bytes of the result then.
 #pragma once
 
 #include <functional>
@@ -12,6 +13,7 @@
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/Device.h>
 
 #include "ebb/base/result.h"
 #include "ebb/exec/scalars.h"
@@ -21,9 +23,9 @@ namespace ebb::torch {
 
 class Call {
  public:
-  // `tensor_of` gives the tensor for an operand. kBadInput when there is no such operator, or the
-  // node does not fit its schema.
-  [[nodiscard]] static Result<Call> make(const Graph& graph, NodeId node,
+  // `tensor_of` gives the tensor for an operand; what the operator makes out of nothing is made on
+  // `device`. kBadInput when there is no such operator, or the node does not fit its schema.
+  [[nodiscard]] static Result<Call> make(const Graph& graph, NodeId node, c10::Device device,
                                          const std::function<at::Tensor(TensorId)>& tensor_of);
 
   void set_scalars(const exec::Scalars& scalars);

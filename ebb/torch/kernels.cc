@@ -1,5 +1,10 @@
 #include "ebb/torch/kernels.h"
 
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -9,17 +14,20 @@
 #include <ATen/core/Generator.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/TensorBase.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/empty_strided.h>
 #include <c10/core/GradMode.h>
 #include <c10/core/Storage.h>
 #include <c10/core/TensorImpl.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/core/impl/VirtualGuardImpl.h>
 #include <fmt/format.h>
 
 #include "ebb/base/check.h"
 #include "ebb/torch/allocator.h"
 #include "ebb/torch/call.h"
 #include "ebb/torch/dtype.h"
+#include "ebb/torch/gpu.h"
 #include "ebb/torch/no_fill.h"
 
 namespace ebb::torch {
@@ -29,26 +37,48 @@ std::vector<std::int64_t> strides_of(const TensorType& type) {
   return type.strides.empty() ? row_major_strides(type.dims) : type.strides;
 }
 
-c10::TensorOptions options_of(const TensorType& type) {
+c10::TensorOptions options_of(const TensorType& type, c10::Device device) {
   const auto dtype = to_torch(type.dtype);
   EBB_CHECK(dtype.has_value(), "{} has no bytes", to_text(type));
-  return c10::TensorOptions().dtype(dtype).device(c10::DeviceType::CPU);
+  return c10::TensorOptions().dtype(dtype).device(device);
+}
+
+// Whether an operator on a GPU has this result on the host.
+bool is_on_host(const Graph& graph, TensorId tensor, c10::Device device) {
+  struct HostResults {
+    std::string_view op;
+    std::size_t first;  // and those behind it
+  };
+  constexpr std::array kOperators = {
+      HostResults{"aten::_scaled_dot_product_efficient_attention", 2},
+      HostResults{"aten::_efficient_attention_forward", 2},
+  };
+  if (device.is_cpu()) return false;
+  const NodeId node = graph.producer(tensor);
+  if (!graph.is_op(node)) return false;
+  const std::size_t index = tensor.index() - graph.results(node)[0].index();
+  return std::any_of(kOperators.begin(), kOperators.end(), [&](const HostResults& known) {
+    return graph.op(node) == known.op && index >= known.first && graph.type(tensor).dims.empty();
+  });
 }
 
 // The tensors of one call, in their places. As in an eager step, one tensor of the graph is one
 // tensor here, and those that share bytes share a storage: operators look at both.
 class InPlaces {
  public:
-  InPlaces(const Graph& graph, exec::Places places) : graph_(graph), places_(places) {}
+  InPlaces(const Graph& graph, exec::Places places, c10::Device device)
+      : graph_(graph), places_(places), device_(device) {}
 
   at::Tensor tensor(TensorId id) {
     for (const auto& [known, tensor] : tensors_) {
       if (known == id) return tensor;
     }
     const TensorType& type = graph_.type(id);
-    const caffe2::TypeMeta dtype = options_of(type).dtype();
+    const caffe2::TypeMeta dtype = options_of(type, device_).dtype();
     at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
-        storage(graph_.storage(id)), c10::DispatchKeySet(c10::DispatchKey::CPU), dtype);
+        storage(graph_.storage(id)),
+        c10::DispatchKeySet(device_.is_cpu() ? c10::DispatchKey::CPU : c10::DispatchKey::CUDA),
+        dtype);
     const std::int64_t offset =
         graph_.offset(id).count / static_cast<std::int64_t>(dtype.itemsize());
     tensor.unsafeGetTensorImpl()->set_sizes_and_strides(type.dims, strides_of(type), offset);
@@ -63,8 +93,7 @@ class InPlaces {
     }
     std::byte* place = places_[graph_.root(id).index()];
     const auto bytes = static_cast<std::size_t>(graph_.size(id).value_or(Bytes{}).count);
-    const c10::Storage storage(c10::Storage::use_byte_size_t(), bytes,
-                               c10::DataPtr(place, c10::Device(c10::DeviceType::CPU)),
+    const c10::Storage storage(c10::Storage::use_byte_size_t(), bytes, c10::DataPtr(place, device_),
                                /*allocator=*/nullptr, /*resizable=*/false);
     storages_.emplace_back(id, storage);
     return storage;
@@ -72,6 +101,7 @@ class InPlaces {
 
   const Graph& graph_;
   exec::Places places_;
+  c10::Device device_;
   std::vector<std::pair<TensorId, at::Tensor>> tensors_;
   std::vector<std::pair<StorageId, c10::Storage>> storages_;
 };
@@ -101,7 +131,8 @@ bool wants_grad_mode(const Graph& graph, NodeId node) {
 // Puts the default generator back to what it was.
 class KeepGenerator {
  public:
-  KeepGenerator() : generator_(at::globalContext().defaultGenerator(c10::DeviceType::CPU)) {
+  explicit KeepGenerator(c10::Device device)
+      : generator_(at::globalContext().defaultGenerator(device)) {
     const std::scoped_lock lock(generator_.mutex());
     state_ = generator_.get_state();
   }
@@ -132,7 +163,8 @@ std::string shape_text(const at::Tensor& tensor) {
 
 // Whether what the operator returned is what the graph says; strides may differ, which costs a
 // copy.
-Status check_returned(const Graph& graph, NodeId node, const std::vector<TensorId>& expected,
+Status check_returned(const Graph& graph, NodeId node, c10::Device device,
+                      const std::vector<TensorId>& expected,
                       const std::vector<at::Tensor>& returned) {
   if (returned.size() != expected.size()) {
     return fail(ErrorKind::kBadInput,
@@ -142,6 +174,14 @@ Status check_returned(const Graph& graph, NodeId node, const std::vector<TensorI
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const TensorType& type = graph.type(expected[i]);
     const at::Tensor& tensor = returned[i];
+    const bool is_elsewhere =
+        tensor.is_cpu() != (device.is_cpu() || is_on_host(graph, expected[i], device));
+    if (is_elsewhere) {
+      return fail(
+          ErrorKind::kBadInput,
+          fmt::format("{} returned %{} on {}, which a step on {} cannot have", graph.op(node),
+                      graph.name(expected[i]), tensor.device().str(), device.str()));
+    }
     if (to_torch(type.dtype) != tensor.scalar_type() ||
         tensor.sizes() != at::IntArrayRef(type.dims)) {
       return fail(ErrorKind::kBadInput,
@@ -206,21 +246,25 @@ class TorchKernel final : public exec::Kernel {
 // The operator's operands, alone in the world: all of one number, each tensor of the graph once.
 class Alone {
  public:
-  Alone(const Graph& graph, int fill) : graph_(graph), fill_(fill) {}
+  Alone(const Graph& graph, c10::Device device, int fill)
+      : graph_(graph), device_(device), fill_(fill) {}
 
   at::Tensor tensor(TensorId id) {
     for (const auto& [known, tensor] : made_) {
       if (known == id) return tensor;
     }
     const TensorType& type = graph_.type(id);
+    const c10::Device device =
+        is_on_host(graph_, id, device_) ? c10::Device(c10::DeviceType::CPU) : device_;
     at::Tensor tensor =
-        at::empty_strided(type.dims, strides_of(type), options_of(type)).fill_(fill_);
+        at::empty_strided(type.dims, strides_of(type), options_of(type, device)).fill_(fill_);
     made_.emplace_back(id, tensor);
     return tensor;
   }
 
  private:
   const Graph& graph_;
+  c10::Device device_;
   int fill_;
   std::vector<std::pair<TensorId, at::Tensor>> made_;
 };
@@ -249,21 +293,23 @@ Recipe recipe_of(const Graph& graph, NodeId node, const std::vector<Recording::E
   return recipe;
 }
 
-Result<Recipe> measure_on(const Graph& graph, NodeId node, int fill) {
-  Alone alone(graph, fill);
-  auto call = Call::make(graph, node, [&](TensorId id) { return alone.tensor(id); });
-  if (!call) return fail(call.error());
-  const std::vector<TensorId> expected = own_results(graph, node);
+exec::MemoryKind memory_of(c10::Device device) {
+  return device.is_cpu() ? exec::MemoryKind::kHost : exec::MemoryKind::kGpu;
+}
+
+// Calls the operator with operands all of one number; what `look` makes of it.
+template <class T>
+Result<T> try_on(const Graph& graph, NodeId node, c10::Device device, int fill,
+                 const std::function<Result<T>(Call&)>& look) {
+  Alone alone(graph, device, fill);
   try {
+    auto call = Call::make(graph, node, device, [&](TensorId id) { return alone.tensor(id); });
+    if (!call) return fail(call.error());
     call->run();  // once for what libraries set up in a first call
     call->clear();
-    Recording recording;
-    call->run();
-    const std::vector<Recording::Entry> entries = recording.finish();
-    if (graph.scalar_result(node).valid()) return Recipe{};
-    const std::vector<at::Tensor> returned = call->returned_tensors();
-    if (Status ok = check_returned(graph, node, expected, returned); !ok) return fail(ok.error());
-    return recipe_of(graph, node, entries, expected, returned);
+    return look(*call);
+  } catch (const c10::OutOfMemoryError& error) {
+    return fail(ErrorKind::kInfeasible, error.what_without_backtrace());
   } catch (const c10::Error& error) {
     return fail(ErrorKind::kBadInput, error.what_without_backtrace());
   } catch (const InternalError&) {
@@ -273,26 +319,94 @@ Result<Recipe> measure_on(const Graph& graph, NodeId node, int fill) {
   }
 }
 
-}  // namespace
-
-TorchKernels::TorchKernels() { install_allocator(); }
-
-Result<Recipe> TorchKernels::measure(const Graph& graph, NodeId node) {
-  const KeepGenerator keep;
+// The same in surroundings as of a step.
+template <class T>
+Result<T> try_out(const Graph& graph, NodeId node, c10::Device device,
+                  const std::function<Result<T>(Call&)>& look) {
+  const KeepGenerator keep(device);
   const NoFill no_fill;  // as when it runs: filling allocates too
   const PlainDispatch plain(wants_grad_mode(graph, node));
   // Zeros are valid indices and labels; what does not like them (probabilities) gets ones.
-  Result<Recipe> recipe = measure_on(graph, node, 0);
-  if (recipe) return recipe;
-  Result<Recipe> on_ones = measure_on(graph, node, 1);
-  return on_ones ? on_ones : recipe;
+  Result<T> on_zeros = try_on<T>(graph, node, device, 0, look);
+  if (on_zeros) return on_zeros;
+  Result<T> on_ones = try_on<T>(graph, node, device, 1, look);
+  return on_ones ? on_ones : on_zeros;
+}
+
+void wait_for(c10::Device device) {
+  if (device.is_cpu()) return;
+  const c10::impl::VirtualGuardImpl guard(device.type());
+  guard.synchronizeStream(guard.getStream(device));
+}
+
+}  // namespace
+
+TorchKernels::TorchKernels(c10::Device device) : device_(device) {
+  install_allocator();
+  if (!device.is_cpu()) install_gpu_allocator();
+}
+
+exec::MemoryKind TorchKernels::memory() const { return memory_of(device_); }
+
+Result<Recipe> TorchKernels::measure(const Graph& graph, NodeId node) {
+  const std::vector<TensorId> expected = own_results(graph, node);
+  return try_out<Recipe>(graph, node, device_, [&](Call& call) -> Result<Recipe> {
+    Recording recording(memory_of(device_));
+    call.run();
+    const std::vector<Recording::Entry> entries = recording.finish();
+    if (graph.scalar_result(node).valid()) return Recipe{};
+    const std::vector<at::Tensor> returned = call.returned_tensors();
+    if (Status ok = check_returned(graph, node, device_, expected, returned); !ok)
+      return fail(ok.error());
+    return recipe_of(graph, node, entries, expected, returned);
+  });
+}
+
+// Some short calls one after the other, as in a step: on a GPU the next one is put into the stream
+// while the one before runs.
+Result<Duration> TorchKernels::time(const Graph& graph, NodeId node) {
+  return try_out<Duration>(graph, node, device_, [&](Call& call) -> Result<Duration> {
+    using Clock = std::chrono::steady_clock;
+    const auto seconds_of = [&](int calls) {
+      wait_for(device_);
+      const auto begin = Clock::now();
+      for (int i = 0; i < calls; ++i) {
+        call.run();
+        call.clear();
+      }
+      wait_for(device_);
+      return std::chrono::duration<double>(Clock::now() - begin).count() / calls;
+    };
+    constexpr double kLongEnough = 0.004;
+    constexpr int kMost = 20;
+    const double once = seconds_of(1);
+    const int calls = std::clamp(static_cast<int>(kLongEnough / std::max(once, 1e-7)), 1, kMost);
+    const double again = seconds_of(calls);
+    return Duration(std::llround(std::min(once, again) * 1e9));
+  });
+}
+
+at::Tensor TorchKernels::host_value(const Graph& graph, TensorId tensor) {
+  at::Tensor& value = host_values_[tensor.index()];
+  if (!value.defined()) {
+    value = at::empty({}, options_of(graph.type(tensor), c10::Device(c10::DeviceType::CPU)));
+  }
+  return value;
+}
+
+Status TorchKernels::warm_up(const Graph& graph, NodeId node) {
+  // Trying it out begins with a call.
+  return try_out<bool>(graph, node, device_, [](Call&) -> Result<bool> { return true; })
+      .map([](bool) {});
 }
 
 Result<std::unique_ptr<exec::Kernel>> TorchKernels::bind(const Graph& graph, NodeId node,
                                                          exec::Places places) {
-  InPlaces in_places(graph, places);
-  const auto tensor_of = [&](TensorId id) { return in_places.tensor(id); };
-  auto call = Call::make(graph, node, tensor_of);
+  InPlaces in_places(graph, places, device_);
+  const auto tensor_of = [&](TensorId id) {
+    return is_on_host(graph, id, device_) ? host_value(graph, id) : in_places.tensor(id);
+  };
+  auto call = Call::make(graph, node, device_, tensor_of);
   if (!call) return fail(call.error());
   std::vector<at::Tensor> results;
   for (const TensorId result : own_results(graph, node)) results.push_back(tensor_of(result));

@@ -1,82 +1,617 @@
 #include "ebb/torch/step.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include <fmt/format.h>
 
 #include "ebb/base/nearest.h"
+#include "ebb/exec/measured_timeline.h"
+#include "ebb/exec/measurement_cache.h"
+#include "ebb/exec/plan_cache.h"
+#include "ebb/exec/profiler.h"
 #include "ebb/graph/graph_check.h"
+#include "ebb/order/liveness.h"
+#include "ebb/plan/budget.h"
+#include "ebb/plan/splits.h"
+#include "ebb/report/plan_summary.h"
+#include "ebb/torch/environment.h"
+#include "ebb/torch/gpu.h"
 #include "ebb/torch/no_fill.h"
 
 namespace ebb::torch {
 namespace {
 
 constexpr std::size_t kCheckedInstructions = 2000;
+constexpr int kMostAttempts = 10;
+
+// A step is planned again when it takes more than so much of what was predicted, per cent, and goes
+// on with the new plan when that takes no more than so much of the one that it has.
+constexpr std::int64_t kMostOfPredicted = 115;
+constexpr std::int64_t kMostOfKept = 95;
+constexpr std::size_t kTimedSteps = 3;
+
+Duration median(std::vector<Duration> times) {
+  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
+  std::nth_element(times.begin(), middle, times.end());
+  return *middle;
+}
+
+// What PyTorch does in the scope, it does on this device, and in the lane of the backend.
+class OnDevice {
+ public:
+  OnDevice(c10::Device device, exec::Backend& backend) {
+    if (!device.is_cpu()) scope_ = std::make_unique<GpuScope>(backend);
+  }
+
+ private:
+  std::unique_ptr<GpuScope> scope_;
+};
+
+// Adds the time until its end to a sum.
+class Stopwatch {
+ public:
+  explicit Stopwatch(Duration& sum) : sum_(sum) {}
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+  ~Stopwatch() { sum_ += std::chrono::duration_cast<Duration>(Clock::now() - begin_); }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Duration& sum_;
+  Clock::time_point begin_ = Clock::now();
+};
+
+std::function<void(std::size_t, std::size_t)> saying(const StepOptions& options,
+                                                     std::string_view what) {
+  if (!options.progress) return nullptr;
+  return [&options, what](std::size_t done, std::size_t total) {
+    options.progress(what, done, total);
+  };
+}
+
+Result<c10::Device> parse_device(const std::string& name) {
+  const auto refuse = [&] {
+    return fail(ErrorKind::kUsage, fmt::format("steps run on 'cpu', 'cuda' or 'cuda:1', and not "
+                                               "on '{}'",
+                                               printable(name)));
+  };
+  try {
+    c10::Device device(name);
+    if (device.is_cpu()) return c10::Device(c10::DeviceType::CPU);
+    if (!device.is_cuda()) return refuse();
+    if (!device.has_index()) device.set_index(0);
+    return device;
+  } catch (const c10::Error&) {
+    return refuse();
+  }
+}
 
 }  // namespace
 
+Status check_device(const std::string& name) {
+  const auto device = parse_device(name);
+  if (!device) return fail(device.error());
+  return device->is_cpu() ? Status() : check_gpu(device->index());
+}
+
+struct Step::Trial {
+  Graph original;
+  std::vector<Recipe> recipes;  // of the original
+  Device device;
+  PlanOptions planning;
+  exec::Profiler profiler;
+  std::vector<Duration> totals = {};  // NOLINT(*-redundant-member-init): GCC wants it
+  bool is_warm = false;  // the first step sets up caches and pages, and is not looked at
+};
+
+Step::Step(c10::Device device, std::unique_ptr<exec::Backend> backend, exec::Cache cache)
+    : device_(device), backend_(std::move(backend)), kernels_(device), cache_(std::move(cache)) {}
+
+Step::~Step() {
+  // Nothing may be at work in what is given back now; what went wrong there has been said.
+  if (backend_ == nullptr) return;
+  [[maybe_unused]] const Status settled = backend_->lanes().settle();
+}
+
 Result<std::unique_ptr<Step>> Step::make(Graph graph, const StepOptions& options) {
-  std::unique_ptr<Step> step(new Step(std::move(graph)));
-  auto recipes = exec::measure_all(step->graph_, step->kernels_, options.progress);
-  if (!recipes) return fail(recipes.error());
-  step->recipes_ = *std::move(recipes);
+  auto step = open(std::move(graph), options);
+  if (!step) return step;
+  const OnDevice on((*step)->device_, *(*step)->backend_);
+  if (Status ok = (*step)->allocate(options); !ok) return fail(ok.error());
+  return step;
+}
 
-  auto program = lower(step->graph_, step->recipes_);
-  if (!program) return fail(program.error());
-  step->program_ = *std::move(program);
-  // By brute force, so only where that is quick; tests do it for all of theirs.
-  if (step->program_.instructions.size() <= kCheckedInstructions) {
-    const Status ok = check_program(step->graph_, step->recipes_, step->program_);
-    EBB_CHECK_ON(step->graph_, ok.has_value(), "a wrong program: {}", ok.error().message);
+Result<std::unique_ptr<const Step>> Step::plan(Graph graph, const StepOptions& options) {
+  if (const auto budget = parse_bytes(options.budget)) {
+    const Graph split = with_splits(graph, find_splittable(graph));  // as plans may have it
+    const Floor floor = find_floor(split);
+    if (floor.bytes > *budget) {
+      return fail(ErrorKind::kInfeasible,
+                  fmt::format("no plan fits into {}: '{}' alone needs {}", to_human(*budget),
+                              split.name(floor.node), to_human(floor.bytes)));
+    }
   }
+  auto step = open(std::move(graph), options);
+  if (!step) return fail(step.error());
+  return std::unique_ptr<const Step>(*std::move(step));
+}
 
-  auto arena = exec::Arena::make(step->program_.arena_size);
-  if (!arena) return fail(arena.error());
-  step->arena_ = std::make_shared<const exec::Arena>(*std::move(arena));
+// Everything up to where memory is needed.
+Result<std::unique_ptr<Step>> Step::open(Graph graph, const StepOptions& options) {
+  const auto device = parse_device(options.device);
+  if (!device) return fail(device.error());
+  std::unique_ptr<exec::Backend> backend;
+  if (device->is_cpu()) {
+    backend = exec::make_cpu_backend(options.lanes);
+  } else {
+    auto gpu = make_gpu_backend(device->index());
+    if (!gpu) return fail(gpu.error());
+    backend = *std::move(gpu);
+  }
+  std::unique_ptr<Step> step(new Step(*device, std::move(backend), exec::Cache(options.cache)));
+  const OnDevice on(step->device_, *step->backend_);
+  if (Status ok = step->prepare(std::move(graph), options); !ok) return fail(ok.error());
+  return step;
+}
 
-  auto host = exec::Arena::make(step->program_.host_size);
+Status Step::prepare(Graph graph, const StepOptions& options) {
+  auto known = exec::load_measurements(cache_, environment_of(device_, *backend_));
+  if (!known.note.empty()) notes_.push_back(std::move(known.note));
+  measured_ = std::move(known.file);
+  exec::Measurements none;
+  exec::MeasuredOnce in_process(kernels_, options.known != nullptr ? *options.known : none);
+  exec::MeasuredOnce kernels(in_process, measured_.operations);
+  auto lowered = lower_graph(std::move(graph), kernels, saying(options, "measuring operations"));
+  Status ok;
+  if (lowered) {
+    now_ = *std::move(lowered);
+    ok = fit(kernels, options);
+  } else {
+    ok = fail(std::move(lowered.error()));
+  }
+  exec::save_measurements(cache_, measured_);  // also where nothing fits: the next try is quicker
+  return ok;
+}
+
+Result<std::unique_ptr<const Step::Lowered>> Step::lower_graph(
+    Graph graph, exec::Kernels& kernels,
+    const std::function<void(std::size_t, std::size_t)>& progress) {
+  const Stopwatch watch(preparation_.measuring);
+  auto lowered = std::make_unique<Lowered>();
+  lowered->graph = std::move(graph);
+  lowered->kernels = std::make_unique<TorchKernels>(device_);
+  auto recipes = exec::measure_all(lowered->graph, kernels, progress);
+  if (!recipes) return fail(recipes.error());
+  lowered->recipes = *std::move(recipes);
+  const LowerOptions lowering{.alignment = backend_->alignment()};
+  auto program = lower(lowered->graph, lowered->recipes, lowering);
+  if (!program) return fail(program.error());
+  lowered->program = *std::move(program);
+  // By brute force, so only where that is quick; tests do it for all of theirs.
+  if (lowered->program.instructions.size() <= kCheckedInstructions) {
+    const Status ok = check_program(lowered->graph, lowered->recipes, lowered->program, lowering);
+    EBB_CHECK_ON(lowered->graph, ok.has_value(), "a wrong program: {}", ok.error().message);
+  }
+  const Status ordered = check_races(lowered->graph, lowered->program);
+  EBB_CHECK_ON(lowered->graph, ordered.has_value(), "a wrong program: {}", ordered.error().message);
+  return lowered;
+}
+
+Status Step::set_budget(const StepOptions& options) {
+  unconstrained_ = program().arena_size;
+  if (options.shares_arena_of != nullptr) {
+    budget_ = options.shares_arena_of->arena_->size();
+    return {};
+  }
+  if (options.budget == "auto") {
+    // Some of what is free now is needed for what libraries keep, and for other programs.
+    const auto free = backend_->free_memory();
+    if (!free) return fail(free.error());
+    budget_ = std::min(unconstrained_, Bytes{free->count / 10 * 9});
+    return {};
+  }
+  const auto budget = parse_budget(options.budget, unconstrained_);
+  if (!budget) return fail(budget.error());
+  budget_ = *budget;
+  return {};
+}
+
+Status Step::fit(exec::Kernels& kernels, const StepOptions& options) {
+  if (Status ok = set_budget(options); !ok) return ok;
+  if (program().arena_size <= budget_) return {};
+  if (!options.may_plan) {
+    return fail(ErrorKind::kInfeasible,
+                fmt::format("the step as it is needs {}, and the budget is {}",
+                            to_human(program().arena_size), to_human(budget_)));
+  }
+  if (!device_.is_cpu()) release_gpu_cache();
+  Result<Profile> profile = [&] {
+    const Stopwatch watch(preparation_.timing);
+    return time_calls(graph(), recipes(), kernels, saying(options, "timing operations"));
+  }();
+  if (!profile) return fail(profile.error());
+  if (!device_.is_cpu()) release_gpu_cache();
+  auto device = backend_->describe(measured_.link);
+  if (!device) return fail(device.error());
+  if (!device_.is_cpu()) measured_.link = device->link;
+  device->alignment = backend_->alignment();
+
+  PlanOptions planning{.budget = budget_};
+  // To move less is not worth a copy over a link; and what a GPU's operators have on the host
+  // (kernels.h) must stay.
+  if (!device_.is_cpu()) planning.min_bytes = Bytes{4096};
+  planning.profile = &*profile;
+  planning.may_swap = options.may_swap;
+  planning.may_recompute = options.may_recompute;
+  planning.evaluations = options.evaluations;
+  if (!options.host_budget.empty()) {
+    const auto host = parse_bytes(options.host_budget);
+    if (!host) return fail(ErrorKind::kUsage, "the host budget: " + host.error().message);
+    planning.host_budget = *host;
+    if (options.shares_arena_of != nullptr) {
+      planning.host_budget = std::min(*host, options.shares_arena_of->host_->size());
+    }
+  }
+  if (options.progress) {
+    planning.progress = [&](std::uint32_t done, std::uint32_t of, Duration /*best*/) {
+      options.progress("planning", done, of);
+    };
+  }
+  auto fitting = plan_to_fit(graph(), *device, planning, kernels, options.explain);
+  if (!fitting) return fail(std::move(fitting.error()));
+  const std::unique_ptr<const Lowered> original = std::exchange(now_, std::move(fitting->lowered));
+  planned_ = std::move(fitting->planned);
+  preparation_.plan_was_known = fitting->was_known;
+  if (options.may_replan) {
+    planning.profile = nullptr;
+    planning.progress = nullptr;
+    trial_ = std::make_unique<Trial>(Trial{
+        .original = original->graph,
+        .recipes = original->recipes,
+        .device = *device,
+        .planning = planning,
+        .profiler =
+            exec::Profiler(graph(), program(), recipes(), {.alignment = backend_->alignment()})});
+  }
+  return {};
+}
+
+// Of all that there is in the step and all that plans may make of it.
+Result<Profile> Step::time_calls(const Graph& graph, std::span<const Recipe> recipes,
+                                 exec::Kernels& kernels,
+                                 const std::function<void(std::size_t, std::size_t)>& progress) {
+  const Bytes alignment = backend_->alignment();
+  auto timed = exec::time_all(graph, kernels, recipes, alignment, progress);
+  if (!timed) return timed;
+  return exec::with_split_calls(*timed, graph, kernels, {.alignment = alignment});
+}
+
+Result<Step::Fitting> Step::plan_to_fit(const Graph& original, const Device& device,
+                                        PlanOptions planning, exec::Kernels& kernels,
+                                        const std::function<void(std::string_view)>& explain) {
+  // What a kernel asks for may be a little more than its types say: then, once more with less, and
+  // by more each time, because what offsets need jumps up and down a little from plan to plan.
+  for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
+    auto once = [&] {
+      const Stopwatch watch(preparation_.planning);
+      return exec::plan_once(cache_, original, device, planning);
+    }();
+    if (!once) return fail(once.error());
+    if (!once->note.empty()) notes_.push_back(std::move(once->note));
+    Planned& planned = once->planned;
+    if (planned.infeasible) {
+      if (explain) explain(explain_infeasible(planned, planning));
+      return fail(ErrorKind::kInfeasible, say_infeasible(planned, planning));
+    }
+    auto lowered = lower_graph(planned.plan->graph, kernels, nullptr);
+    if (!lowered) return fail(std::move(lowered.error()));
+    const Bytes needed = (*lowered)->program.arena_size;
+    if (needed <= budget_) {
+      return Fitting{.planned = std::make_unique<const Planned>(std::move(planned)),
+                     .lowered = *std::move(lowered),
+                     .was_known = once->was_known};
+    }
+    const Bytes over = needed - budget_;
+    planning.budget -= Bytes{std::max(over.count, budget_.count / 4096) << (attempt / 2)};
+    if (planning.budget.count <= 0) break;
+  }
+  return fail(ErrorKind::kInfeasible,
+              fmt::format("no plan fits into {}: kernels ask for more than their results need",
+                          to_human(budget_)));
+}
+
+Status Step::allocate(const StepOptions& options) {
+  const Stopwatch watch(preparation_.allocating);
+  if (!device_.is_cpu()) release_gpu_cache();
+  if (options.shares_arena_of != nullptr) {
+    const Step& other = *options.shares_arena_of;
+    if (other.program().state_size != program().state_size) {
+      return fail(ErrorKind::kUsage, "steps that share an arena need the same state");
+    }
+    arena_ = other.arena_;
+  } else {
+    // A step that was planned has the whole budget: plans of other batches, and later ones, fit
+    // too.
+    auto arena = backend_->make_arena(planned_ ? budget_ : program().arena_size);
+    if (!arena) return fail(arena.error());
+    arena_ = std::make_shared<const exec::Arena>(*std::move(arena));
+  }
+  if (Status ok = allocate_host(options); !ok) return ok;
+  auto executor = bind(*now_, *host_);
+  if (!executor) return fail(std::move(executor.error()));
+  executor_ = *std::move(executor);
+  if (options.may_keep && backend_->lanes().can_keep() && can_be_kept()) {
+    keeping_ = Keeping::kNotYet;
+  }
+  return {};
+}
+
+Status Step::allocate_host(const StepOptions& options) {
+  if (options.shares_arena_of != nullptr &&
+      options.shares_arena_of->host_->size() >= program().host_size) {
+    host_ = options.shares_arena_of->host_;
+    return {};
+  }
+  if (options.progress && program().host_size.count > 0) {
+    options.progress("allocating host memory", 0, 0);
+  }
+  auto host = backend_->make_host_slab(program().host_size);
   if (!host) {
     host.error().message = "for what is swapped out, " + host.error().message;
     return fail(host.error());
   }
-  step->host_ = std::make_shared<const exec::Arena>(*std::move(host));
-
-  auto executor = exec::Executor::make(step->graph_, step->program_, step->kernels_, *step->arena_,
-                                       *step->host_);
-  if (!executor) return fail(executor.error());
-  step->executor_ = std::make_unique<exec::Executor>(*std::move(executor));
-  return step;
+  host_ = std::make_shared<const exec::Arena>(*std::move(host));
+  return {};
 }
 
-Status Step::run(const std::map<std::string, exec::Number>& scalars,
-                 const exec::Executor::Interrupted& interrupted, std::vector<Duration>* times) {
-  exec::Scalars values(graph_);
+Result<std::unique_ptr<exec::Executor>> Step::bind(const Lowered& lowered,
+                                                   const exec::Arena& host) {
+  auto executor = exec::Executor::make(lowered.graph, lowered.program, *lowered.kernels,
+                                       {*arena_, host, backend_->lanes()});
+  if (!executor) return fail(executor.error());
+  return std::make_unique<exec::Executor>(*std::move(executor));
+}
+
+// Whether the same calls do the same in every step: nothing random, and no number that comes from
+// the device while the step is put into its stream. What swaps is slower in a graph of CUDA's
+// (docs/decisions, 49).
+bool Step::can_be_kept() const {
+  if (program().host_size.count > 0) return false;
+  for (const NodeId node : graph().order()) {
+    if (!graph().is_op(node)) continue;
+    if (graph().effect(node) != Effect::kPure) return false;
+    if (graph().scalar_result(node).valid() &&
+        instruction_kind(graph(), node) == InstructionKind::kKernel) {
+      return false;
+    }
+  }
+  return true;
+}
+
+Status Step::run_or_replay(exec::Scalars& scalars, const exec::Executor::Interrupted& interrupted,
+                           bool is_timed) {
+  constexpr int kEnough = 3;  // steps with the same numbers: they do not change every time
+  exec::Lanes& lanes = backend_->lanes();
+  if (keeping_ == Keeping::kNever || is_timed) {
+    return executor_->run(scalars, interrupted, is_timed);
+  }
+  std::vector<exec::Number> given;
+  for (const ScalarId scalar : graph().scalars()) {
+    if (graph().kind(graph().producer(scalar)) == NodeKind::kScalar)
+      given.push_back(scalars[scalar]);
+  }
+  if (given != last_given_) {
+    last_given_ = std::move(given);
+    same_given_ = 0;
+    keeping_ = Keeping::kNotYet;
+  }
+  if (keeping_ == Keeping::kKept) {
+    if (interrupted && interrupted()) {
+      return fail(ErrorKind::kRefused, "interrupted; the state is as before the step");
+    }
+    return lanes.replay();
+  }
+  if (++same_given_ < kEnough) return executor_->run(scalars, interrupted, is_timed);
+  lanes.keep_next();
+  Status kept = executor_->run(scalars, nullptr, /*is_timed=*/false);
+  if (kept) {
+    keeping_ = Keeping::kKept;
+    return lanes.replay();
+  }
+  // Some kernel cannot be kept. Nothing was done, so it is done now, and from now on.
+  keeping_ = Keeping::kNever;
+  return executor_->run(scalars, interrupted, is_timed);
+}
+
+Result<Profile> Step::with_split_calls(const Profile& profile) {
+  const OnDevice on(device_, *backend_);
+  exec::MeasuredOnce kernels(kernels_, measured_.operations);
+  auto all =
+      exec::with_split_calls(profile, graph(), kernels, {.alignment = backend_->alignment()});
+  exec::save_measurements(cache_, measured_);
+  return all;
+}
+
+Status Step::settle() { return backend_->lanes().settle(); }
+
+Status Step::write(TensorId tensor, std::span<const std::byte> bytes) const {
+  return backend_->copy(place(tensor), bytes.data(), bytes.size());
+}
+
+Status Step::read(TensorId tensor, std::span<std::byte> bytes) const {
+  return backend_->copy(bytes.data(), place(tensor), bytes.size());
+}
+
+Result<exec::Scalars> Step::values_of(const std::map<std::string, exec::Number>& scalars) const {
+  exec::Scalars values(graph());
   std::size_t found = 0;
-  for (const ScalarId scalar : graph_.scalars()) {
-    if (graph_.kind(graph_.producer(scalar)) != NodeKind::kScalar) continue;
-    const auto value = scalars.find(std::string(graph_.name(scalar)));
+  for (const ScalarId scalar : graph().scalars()) {
+    if (graph().kind(graph().producer(scalar)) != NodeKind::kScalar) continue;
+    const auto value = scalars.find(std::string(graph().name(scalar)));
     if (value == scalars.end()) {
       return fail(ErrorKind::kUsage,
-                  fmt::format("the step needs a value for its scalar ${}", graph_.name(scalar)));
+                  fmt::format("the step needs a value for its scalar ${}", graph().name(scalar)));
     }
-    auto converted = exec::convert(value->second, graph_.dtype(scalar));
+    auto converted = exec::convert(value->second, graph().dtype(scalar));
     if (!converted) return fail(converted.error());
     values.set(scalar, *converted);
     ++found;
   }
-  if (found != scalars.size()) {
-    for (const auto& [name, value] : scalars) {
-      const ScalarId scalar = graph_.find_scalar(name);
-      if (scalar.valid() && graph_.kind(graph_.producer(scalar)) == NodeKind::kScalar) continue;
-      NearestWord nearest(name);
-      for (const ScalarId known : graph_.scalars()) nearest.offer(graph_.name(known));
-      std::string message = fmt::format("the step has no scalar ${}", printable(name));
-      if (!nearest.word().empty()) message += fmt::format("; did you mean ${}?", nearest.word());
-      return fail(ErrorKind::kUsage, message);
+  if (found == scalars.size()) return values;
+  for (const auto& [name, value] : scalars) {
+    const ScalarId scalar = graph().find_scalar(name);
+    if (scalar.valid() && graph().kind(graph().producer(scalar)) == NodeKind::kScalar) continue;
+    NearestWord nearest(name);
+    for (const ScalarId known : graph().scalars()) nearest.offer(graph().name(known));
+    std::string message = fmt::format("the step has no scalar ${}", printable(name));
+    if (!nearest.word().empty()) message += fmt::format("; did you mean ${}?", nearest.word());
+    return fail(ErrorKind::kUsage, message);
+  }
+  return values;
+}
+
+Status Step::run(const std::map<std::string, exec::Number>& scalars,
+                 const exec::Executor::Interrupted& interrupted, bool is_timed) {
+  auto values = values_of(scalars);
+  if (!values) return fail(std::move(values.error()));
+  const NoFill no_fill;
+  const OnDevice on(device_, *backend_);
+  was_timed_ = is_timed;
+  // What the caller wants times of stays as it is until he has them.
+  const bool is_tried = trial_ != nullptr && !is_timed;
+  const bool times_are_wanted = is_tried && trial_->is_warm;
+  if (Status ok = run_or_replay(*values, interrupted, is_timed || times_are_wanted); !ok) return ok;
+  if (times_are_wanted) return look_at_times();
+  if (is_tried) trial_->is_warm = true;
+  return {};
+}
+
+Result<std::vector<exec::Interval>> Step::times() {
+  if (!was_timed_) return std::vector<exec::Interval>();
+  return backend_->lanes().times();
+}
+
+// --- Planning again.
+
+Status Step::look_at_times() {
+  auto times = backend_->lanes().times();
+  if (!times) return fail(std::move(times.error()));
+  trial_->profiler.add_step(*times);
+  trial_->totals.push_back(exec::measured_timeline(graph(), program(), *times).total);
+  if (trial_->totals.size() < kTimedSteps) return {};
+  const std::unique_ptr<Trial> trial = std::move(trial_);
+  return plan_again(*trial);
+}
+
+Status Step::plan_again(const Trial& trial) {
+  Replanned result;
+  result.measured = median(trial.totals);
+  result.predicted = planned_->plan->step();
+  if (result.measured.count() <= result.predicted.count() / 100 * kMostOfPredicted) return {};
+  // Times in the step are what the next process should plan with, too.
+  const auto in_step = trial.profiler.profile("measured");
+  if (!in_step) return {};  // nothing that could be planned with
+  const auto profile = time_as_in_step(trial, *in_step);
+  if (!profile) return {};
+  exec::MeasuredOnce kernels(kernels_, measured_.operations);
+  PlanOptions planning = trial.planning;
+  planning.profile = &*profile;
+  const auto kept = plan_of_file(trial.original, trial.device, planning, planned_->plan->file);
+  auto fitting = plan_to_fit(trial.original, trial.device, planning, kernels, nullptr);
+  if (!kept || !fitting) return {};  // then the plan stays that has been running
+  result.kept = kept->plan->step();
+  result.anew = fitting->planned->plan->step();
+  result.is_used = result.anew.count() <= result.kept.count() / 100 * kMostOfKept;
+  replanned_ = result;
+  ++generation_;
+  if (!result.is_used) return {};
+  return go_on_with(std::move(*fitting));
+}
+
+Result<Profile> Step::time_as_in_step(const Trial& trial, const Profile& in_step) {
+  std::chrono::duration<double> alone{};
+  std::chrono::duration<double> together{};
+  const auto keep = [&](const std::string& signature, Duration time) {
+    exec::Measured& known = measured_.operations[signature];
+    known.time = time;
+    known.is_new = true;
+  };
+  for (const ProfiledOperation& operation : in_step.operations()) {
+    alone += measured_.operations[operation.signature].time.value_or(operation.time);
+    together += operation.time;
+    keep(operation.signature, operation.time);
+  }
+  exec::MeasuredOnce kernels(kernels_, measured_.operations);
+  auto timed = time_calls(trial.original, trial.recipes, kernels, nullptr);
+  if (!timed) return timed;
+  // What one plan splits and another does not was not in these steps: it is taken to be as much
+  // slower there as the rest, so that it looks neither better nor worse.
+  const double slower = alone.count() > 0 ? together / alone : 1;
+  for (const ProfiledOperation& operation : timed->operations()) {
+    if (in_step.find(operation.signature) != nullptr) continue;
+    keep(operation.signature, std::chrono::duration_cast<Duration>(operation.time * slower));
+  }
+  exec::save_measurements(cache_, measured_);
+  return time_calls(trial.original, trial.recipes, kernels, nullptr);
+}
+
+Status Step::go_on_with(Fitting fitting) {
+  const Lowered& next = *fitting.lowered;
+  std::shared_ptr<const exec::Arena> host = host_;
+  if (next.program.host_size > host->size()) {
+    auto larger = backend_->make_host_slab(next.program.host_size);
+    if (!larger) {  // as little a reason to stop as a plan that is not better
+      if (replanned_) replanned_->is_used = false;
+      return {};
+    }
+    host = std::make_shared<const exec::Arena>(*std::move(larger));
+  }
+  auto executor = bind(next, *host);
+  if (!executor) return fail(std::move(executor.error()));
+  for (const StorageId storage : next.graph.storages()) {
+    const NodeKind origin = next.graph.origin(storage);
+    if (origin != NodeKind::kParam && origin != NodeKind::kConst) continue;
+    const TensorId root = next.graph.root(storage);
+    EBB_CHECK_ON(next.graph, (*executor)->place(root) == place(root), "%{} of the state has moved",
+                 next.graph.name(root));
+  }
+  // What the step has returned lies where the caller will look for it.
+  struct Returned {
+    std::byte* place;
+    std::vector<std::byte> bytes;
+  };
+  std::vector<Returned> returned;
+  for (std::size_t i = 0; i < graph().outputs().size(); ++i) {
+    const TensorId from = graph().root(graph().storage(graph().outputs()[i]));
+    const TensorId to = next.graph.root(next.graph.storage(next.graph.outputs()[i]));
+    const Bytes size = graph().size(graph().storage(from)).value_or(Bytes{});
+    EBB_CHECK_ON(next.graph, next.graph.size(next.graph.storage(to)) == size,
+                 "output {} has another size", i);
+    if (place(from) == (*executor)->place(to)) continue;
+    Returned& copy = returned.emplace_back(Returned{
+        (*executor)->place(to), std::vector<std::byte>(static_cast<std::size_t>(size.count))});
+    if (Status ok = backend_->copy(copy.bytes.data(), place(from), copy.bytes.size()); !ok) {
+      return ok;
     }
   }
-  const NoFill no_fill;
-  return executor_->run(values, interrupted, times);
+  for (const Returned& copy : returned) {
+    if (Status ok = backend_->copy(copy.place, copy.bytes.data(), copy.bytes.size()); !ok) {
+      return ok;
+    }
+  }
+  const Replanned why = replanned_.value_or(Replanned{});
+  notes_.push_back(
+      fmt::format("the step took {}, predicted were {}; planned again with measured times: {}",
+                  to_human(why.measured), to_human(why.predicted), to_human(why.anew)));
+  executor_ = *std::move(executor);
+  now_ = std::move(fitting.lowered);
+  planned_ = std::move(fitting.planned);
+  host_ = std::move(host);
+  if (keeping_ == Keeping::kKept) keeping_ = Keeping::kNotYet;
+  same_given_ = 0;
+  return {};
 }
 
 }  // namespace ebb::torch

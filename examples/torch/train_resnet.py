@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Trains a ResNet twice, eagerly and by Ebb, and shows that both compute the same bits.
+"""Trains a ResNet twice, eagerly and by Ebb in a part of the memory, and shows that both compute the same bits.
 
-    examples/torch/train_resnet.py --model resnet50 --batch 8 --size 128 --steps 5
+    examples/torch/train_resnet.py --model resnet50 --batch 32 --size 128 --budget 40% --steps 5
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ def train_eagerly(model, batches):
         yield loss.detach()
 
 
-def train_with_ebb(model, batches, save):
+def train_with_ebb(model, batches, budget, save):
     """The same: one call before the loop, one line in it."""
     optimizer = make_optimizer(model)
     scheduler = make_scheduler(optimizer)
     if save:
         ebb.torch.capture(model, F.cross_entropy, optimizer, batches[0]).save(save)
-    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batches[0], budget="100%")
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batches[0], budget=budget)
     yield step
     for x, y in batches:
         loss = step(x, y)
@@ -75,6 +75,7 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--size", type=int, default=96, help="pixels of an image's side")
     parser.add_argument("--steps", type=int, default=5)
+    parser.add_argument("--budget", default="100%", help="what the step may use: 40%%, 500MiB, auto")
     parser.add_argument("--save", metavar="STEP.ebb", help="write the captured step, for 'ebb run'")
     arguments = parser.parse_args()
 
@@ -90,7 +91,7 @@ def main() -> None:
 
     print(f"{arguments.model}, batch {arguments.batch}, {arguments.size}x{arguments.size} pixels, "
           f"{torch.get_num_threads()} threads")
-    training = train_with_ebb(model, batches, arguments.save)
+    training = train_with_ebb(model, batches, arguments.budget, arguments.save)
     begin = time.perf_counter()
     step = next(training)
     print(f"captured and compiled in {time.perf_counter() - begin:.1f} s: "
@@ -108,11 +109,7 @@ def main() -> None:
     print(f"parameters and buffers after {arguments.steps} steps: "
           f"{'equal, bit for bit' if equal else 'DIFFERENT'}\n")
 
-    memory = step.memory()
-    print(f"one arena of {memory.peak_bytes / 2**20:.1f} MiB, of which "
-          f"{memory.state_bytes / 2**20:.1f} MiB live from step to step; "
-          f"no placement needs less than {memory.bound_bytes / 2**20:.1f} MiB\n")
-    print(step.graph.summary())
+    print(step.report())
     if not equal:
         raise SystemExit(1)
 

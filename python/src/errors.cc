@@ -27,6 +27,18 @@ nb::object error_class() { return nb::module_::import_("ebb.error").attr("Error"
 
 nb::object positive(int number) { return number > 0 ? nb::object(nb::int_(number)) : nb::none(); }
 
+// An explanation may have several lines; nothing else that a terminal would act on comes through.
+std::string printable_lines(std::string_view text) {
+  std::string out;
+  while (true) {
+    const std::size_t end = text.find('\n');
+    out += printable(text.substr(0, end));
+    if (end == std::string_view::npos) return out;
+    out += '\n';
+    text.remove_prefix(end + 1);
+  }
+}
+
 nb::object text_or_none(std::string_view text) {
   return text.empty() ? nb::none() : nb::object(as_str(text));
 }
@@ -39,7 +51,7 @@ nb::str as_str(std::string_view text) {
 }
 
 nb::object as_exception(const Error& error) {
-  return error_class()(as_str(printable(error.message)), kind_name(error.kind),
+  return error_class()(as_str(printable_lines(error.message)), kind_name(error.kind),
                        text_or_none(error.code), positive(error.place.line),
                        positive(error.place.column));
 }

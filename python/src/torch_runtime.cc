@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -11,13 +12,20 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/function.h>
 #include <nanobind/stl/map.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+#include <nlohmann/json.hpp>
 
+#include "ebb/exec/measured_timeline.h"
+#include "ebb/exec/measurements.h"
 #include "ebb/graph/parse.h"
 #include "ebb/graph/print.h"
+#include "ebb/report/plan_summary.h"
+#include "ebb/report/trace.h"
 #include "ebb/torch/step.h"
 #include "ebb/torch/version.h"
 #include "errors.h"
@@ -29,26 +37,50 @@ namespace ebb::python {
 namespace {
 
 using torch::Step;
-using Memory = nb::ndarray<nb::pytorch, std::uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
-using Progress = std::function<void(std::size_t, std::size_t)>;
+using Memory = nb::ndarray<nb::pytorch, std::uint8_t, nb::ndim<1>, nb::c_contig>;
+using Progress = std::function<void(std::string_view, std::size_t, std::size_t)>;
 
 std::pair<std::string, std::string> torch_versions() {
   return {to_string(torch::built_with()), to_string(torch::running_with())};
 }
 
-std::unique_ptr<Step> make_step(std::string_view text, const Progress& progress) {
-  torch::StepOptions options;
-  if (progress) {
-    options.progress = [&](std::size_t done, std::size_t total) {
-      const nb::gil_scoped_acquire lock;
-      progress(done, total);
-    };
-  }
-  return value_or_raise(without_lock([&]() -> Result<std::unique_ptr<Step>> {
+// For callers that do not hold Python's lock.
+Progress with_lock(const Progress& progress) {
+  if (!progress) return nullptr;
+  return [&progress](std::string_view what, std::size_t done, std::size_t total) {
+    const nb::gil_scoped_acquire lock;
+    progress(what, done, total);
+  };
+}
+
+// What `make` makes of a graph's text; where nothing fits, the error tells why, in some lines.
+template <class Made>
+Made made_of(std::string_view text, torch::StepOptions& options,
+             Result<Made> (*make)(Graph, const torch::StepOptions&)) {
+  std::string explanation;
+  options.explain = [&](std::string_view lines) { explanation = lines; };
+  auto made = without_lock([&]() -> Result<Made> {
     auto graph = parse_valid(text);
     if (!graph) return fail(graph.error());
-    return Step::make(*std::move(graph), options);
-  }));
+    return make(*std::move(graph), options);
+  });
+  if (!made && !explanation.empty()) made.error().message += "\n" + explanation;
+  return value_or_raise(std::move(made));
+}
+
+std::unique_ptr<Step> make_step(std::string_view text, std::string device, std::string budget,
+                                std::string host_budget, const Step* shares_arena_of,
+                                exec::Measurements* known, std::optional<std::uint32_t> evaluations,
+                                const Progress& progress) {
+  torch::StepOptions options;
+  options.device = std::move(device);
+  options.budget = std::move(budget);
+  options.host_budget = std::move(host_budget);
+  options.shares_arena_of = shares_arena_of;
+  options.known = known;
+  options.evaluations = evaluations;
+  options.progress = with_lock(progress);
+  return made_of(text, options, &Step::make);
 }
 
 TensorId tensor_of(const Step& step, std::string_view name) {
@@ -73,8 +105,12 @@ Memory memory_of(const Step& step, std::string_view name) {
     const std::unique_ptr<Owner> gone(static_cast<Owner*>(p));
   });
   owner.release();  // NOLINT(bugprone-unused-return-value): the capsule has it
+  const bool is_on_gpu = !step.device().is_cpu() && graph.residence(storage) == Residence::kDevice;
   return Memory(step.place(graph.root(storage)),
-                {static_cast<std::size_t>(graph.size(storage).value_or(Bytes{}).count)}, capsule);
+                {static_cast<std::size_t>(graph.size(storage).value_or(Bytes{}).count)}, capsule,
+                {}, nb::dtype<std::uint8_t>(),
+                is_on_gpu ? nb::device::cuda::value : nb::device::cpu::value,
+                is_on_gpu ? step.device().index() : 0);
 }
 
 nb::list outputs_of(const Step& step) {
@@ -98,7 +134,56 @@ nb::tuple layout_of(const Step& step, std::string_view name) {
                         step.graph().offset(tensor).count);
 }
 
-void run_step(Step& step, const std::map<std::string, double>& scalars) {
+// What making it ready found out, as one JSON object; docs/pytorch.md says what the keys are.
+std::string report_of(const Step& step) {
+  const auto seconds = [](Duration duration) {
+    return std::chrono::duration<double>(duration).count();
+  };
+  const Program& program = step.program();
+  const torch::Preparation& preparation = step.preparation();
+  nlohmann::ordered_json report{{"device", step.device().str()},
+                                {"budget_bytes", step.budget().count},
+                                {"unconstrained_bytes", step.unconstrained().count},
+                                {"peak_bytes", program.arena_size.count},
+                                {"state_bytes", program.state_size.count},
+                                {"bound_bytes", program.bound.count},
+                                {"host_bytes", program.host_size.count},
+                                {"instructions", program.instructions.size()},
+                                {"seconds",
+                                 {{"measuring", seconds(preparation.measuring)},
+                                  {"timing", seconds(preparation.timing)},
+                                  {"planning", seconds(preparation.planning)},
+                                  {"allocating", seconds(preparation.allocating)}}}};
+  if (step.planned() != nullptr) {
+    report["plan_was_known"] = preparation.plan_was_known;
+    report["plan"] = nlohmann::ordered_json::parse(to_json(*step.planned()));
+  }
+  if (const auto& replanned = step.replanned()) {
+    report["replanned"] = {{"measured_seconds", seconds(replanned->measured)},
+                           {"predicted_seconds", seconds(replanned->predicted)},
+                           {"old_seconds", seconds(replanned->kept)},
+                           {"new_seconds", seconds(replanned->anew)},
+                           {"used", replanned->is_used}};
+  }
+  return report.dump();
+}
+
+// What planning such a step finds out, as report_of; kInfeasible, with the explanation, where
+// nothing fits. Search for speed is left out.
+std::string plan_step(std::string_view text, std::string device, std::string budget,
+                      std::string host_budget, exec::Measurements* known,
+                      const Progress& progress) {
+  torch::StepOptions options;
+  options.device = std::move(device);
+  options.budget = std::move(budget);
+  options.host_budget = std::move(host_budget);
+  options.known = known;
+  options.evaluations = 0;
+  options.progress = with_lock(progress);
+  return report_of(*made_of(text, options, &Step::plan));
+}
+
+void run_step(Step& step, const std::map<std::string, double>& scalars, bool is_timed) {
   std::map<std::string, exec::Number> numbers(scalars.begin(), scalars.end());
   using Clock = std::chrono::steady_clock;
   constexpr auto kPatience = std::chrono::milliseconds(50);
@@ -111,7 +196,7 @@ void run_step(Step& step, const std::map<std::string, double>& scalars) {
     const nb::gil_scoped_acquire lock;
     return PyErr_CheckSignals() != 0;
   };
-  const Status ok = without_lock([&] { return step.run(numbers, interrupted); });
+  const Status ok = without_lock([&] { return step.run(numbers, interrupted, is_timed); });
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   ok_or_raise(ok);
 }
@@ -119,21 +204,69 @@ void run_step(Step& step, const std::map<std::string, double>& scalars) {
 void bind(nb::module_& module) {
   module.def("torch_versions", &torch_versions,
              "The torch that this was built with, and the one that it runs with.");
+  nb::class_<exec::Measurements>(
+      module, "Measurements", "What was measured of operations, so that nothing is measured twice.")
+      .def(nb::init<>())
+      .def("__len__", [](const exec::Measurements& known) { return known.size(); });
+  module.def("plan", &plan_step, "text"_a, nb::kw_only(), "device"_a = "cpu", "budget"_a = "100%",
+             "host_budget"_a = "", "known"_a = nb::none(), "progress"_a = nb::none(),
+             "Whether a step fits, without making it: its report, as JSON.");
   nb::class_<Step>(module, "Step", "A step made ready to run: program, arena, kernels.")
-      .def(nb::new_(&make_step), "text"_a, "progress"_a = nb::none(),
-           "Measures every distinct operation, plans the arena and binds the kernels; "
-           "``progress(done, total)`` is told how far it is.")
+      .def(nb::new_(&make_step), "text"_a, nb::kw_only(), "device"_a = "cpu", "budget"_a = "100%",
+           "host_budget"_a = "", "shares_arena_of"_a = nb::none(), "known"_a = nb::none(),
+           "evaluations"_a = nb::none(), "progress"_a = nb::none(),
+           "Measures every distinct operation, plans for the budget, lays out the arena and binds "
+           "the kernels; ``progress(what, done, total)`` is told how far it is.")
       .def("memory", &memory_of, "name"_a,
            "The bytes of the storage behind a tensor, as long as somebody has them.")
       .def("layout", &layout_of, "name"_a,
            "Element type, sizes, strides, and bytes from the start of the storage.")
-      .def("run", &run_step, "scalars"_a, "One step, with values for all runtime scalars.")
+      .def("run", &run_step, "scalars"_a, "is_timed"_a = false,
+           "One step, with values for all runtime scalars.")
+      .def(
+          "settle", [](Step& step) { ok_or_raise(without_lock([&] { return step.settle(); })); },
+          "Returns when the device has done all that was put into it.")
+      .def("take_notes", &Step::take_notes,
+           "What people should hear of and nobody has been told yet: a line each.")
+      .def("report", &report_of, "What was measured and planned, as JSON.")
+      .def(
+          "trace",
+          [](Step& step) {
+            const auto times = value_or_raise(without_lock([&] { return step.times(); }));
+            if (times.empty()) {
+              raise(Error{.kind = ErrorKind::kUsage,
+                          .code = {},
+                          .message = "the last step was not timed",
+                          .place = {}});
+            }
+            const Timeline timeline = exec::measured_timeline(step.graph(), step.program(), times);
+            return as_str(to_trace(step.graph(), timeline));
+          },
+          "The last step, if it was timed, for ui.perfetto.dev.")
+      .def(
+          "predicted_trace",
+          [](const Step& step) {
+            const Planned* planned = step.planned();
+            return planned == nullptr ? std::string()
+                                      : to_trace(planned->plan->graph, planned->plan->timeline);
+          },
+          "The step as predicted, likewise; empty where the step fits as it is.")
+      .def(
+          "plan",
+          [](const Step& step) {
+            return step.planned() == nullptr ? std::string() : to_text(step.planned()->plan->file);
+          },
+          "The plan file; empty where the step fits as it is.")
+      .def(
+          "text", [](const Step& step) { return print(step.graph()); }, "The graph as it runs.")
       .def(
           "program", [](const Step& step) { return as_str(to_text(step.graph(), step.program())); },
           "The instructions and where everything lies, as text.")
       .def_prop_ro(
           "state_is_whole", [](const Step& step) { return step.torn().is_whole(); },
           "Whether no state was updated in a step that failed.")
+      .def_prop_ro("generation", &Step::generation,
+                   "Grows when a run has put inputs and outputs elsewhere, or changed the report.")
       .def_prop_ro("outputs", &outputs_of)
       .def_prop_ro("arena_bytes", [](const Step& step) { return step.program().arena_size.count; })
       .def_prop_ro("state_bytes", [](const Step& step) { return step.program().state_size.count; })

@@ -5,6 +5,8 @@ import subprocess
 
 import pytest
 
+os.environ["EBB_CACHE"] = "off"  # not the user's
+
 
 @pytest.fixture
 def ebb(tmp_path):

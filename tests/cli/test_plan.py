@@ -144,6 +144,45 @@ def test_means_can_be_switched_off(ebb, step):
     assert "swapping, which --no-swap forbids" in done.stderr
 
 
+CONVOLUTION = """graph step {
+  input %x: f32[25]
+  param %w: f32[25]
+  %a: f32[75] = my::f(%x) random takes 100ns
+  %b: f32[25] = my::f(%a) takes 400ns
+  %g: f32[25] = my::f(%b) takes 400ns
+  %ga: f32[75], %gw: f32[25] = aten::convolution_backward(%g, %a, %w) {output_mask = [true, true, false]} takes 200ns
+  %r: f32[25] = my::f(%ga) takes 100ns
+  return %r, %gw
+}
+"""
+
+
+def test_a_derivative_of_a_convolution_is_split_where_it_stands_at_the_peak(ebb, step, tmp_path):
+    (tmp_path / "step.ebb").write_text(CONVOLUTION)
+    done = plan(ebb, "--budget", "600B", "-o", "step.plan", "--json")
+    assert done.returncode == 0, done.stderr
+    told = json.loads(done.stdout)
+    assert (told["decisions"], told["calls_split"], told["floor_bytes"]) == (["split ga"], 1, 600)
+    assert done.stderr.endswith("split: 1 derivative of convolutions\n")
+    done = ebb("apply", "step.ebb", "step.plan", "-o", "split.ebb", "--json")
+    assert done.stderr == "Applied 1 decision: 7 nodes compute the same; added: 1 split\n"
+    assert json.loads(done.stdout)["splits"] == 1
+    assert "= aten::convolution_backward(%g, none, %w) {output_mask = [true, false, false]} after gw" in (
+        tmp_path / "split.ebb"
+    ).read_text()
+    assert ebb("verify", "step.ebb", "split.ebb").returncode == 0
+    done = plan(ebb, "--budget", "600B", "--no-split")
+    assert done.returncode == 4
+    assert "splitting calls, which --no-split forbids" in done.stderr
+    assert "the least budget found is 900B" in done.stderr
+
+
+def test_a_gradient_of_a_split_call_is_explained(ebb, step, tmp_path):
+    (tmp_path / "step.ebb").write_text(CONVOLUTION)
+    done = plan(ebb, "--budget", "600B", "--explain", "gw")
+    assert done.stdout == "%gw: 100 B, made by 'gw'\n  kept: a parameter, a constant, or returned by the step\n"
+
+
 def test_a_sweep_is_a_table_and_never_slower_with_more(ebb, step):
     done = plan(ebb, "--sweep", "100%,500B,600B,700B")
     assert done.returncode == 0

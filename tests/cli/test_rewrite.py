@@ -164,6 +164,7 @@ def test_a_saved_plan_makes_the_same_graph(ebb, step, tmp_path):
         "decodes": 0,
         "snapshots": 0,
         "clones": 0,
+        "splits": 0,
     }
     assert done.stderr == (
         "Applied 2 decisions: 7 nodes compute the same; "
@@ -259,7 +260,7 @@ WRONG_DECISIONS = [
     ("swap %conv/a for gradients/b after gradients/c", "'gradients/b' does not read it"),
     ("swap %conv/a for gradients/a after gradients/a", "'gradients/a' cannot wait for itself"),
     ("swap %conv/aa for gradients/a after gradients/b", "did you mean 'conv/a'?"),
-    ("swop %conv/a for gradients/a after gradients/b", "expected 'swap', 'recompute', 'delay' or 'move'"),
+    ("swop %conv/a for gradients/a after gradients/b", "expected 'swap', 'recompute', 'delay', 'move' or 'split'"),
     ("recompute %x for conv/a after conv/b", "it is given from outside"),
     ("delay conv/a after conv/b", "'conv/b' runs after 'conv/a'"),
 ]

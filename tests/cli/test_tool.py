@@ -241,7 +241,7 @@ def test_verify_of_two_in_json(ebb, pair):
         "nodes": 3,
         "added": {
             "swap_outs": 1, "swap_ins": 1, "encodes": 0, "decodes": 0,
-            "snapshots": 0, "clones": 0, "control_edges": 0,
+            "snapshots": 0, "clones": 0, "splits": 0, "control_edges": 0,
         },
         "difference": None,
     }

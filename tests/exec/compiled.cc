@@ -55,12 +55,15 @@ Compiled compile(Graph graph, HashKernels& kernels, const LowerOptions& options)
   return compiled;
 }
 
-std::string find_difference(const Graph& original, const Compiled& compiled, HashKernels& kernels) {
+std::string find_difference(const Graph& original, const Compiled& compiled, HashKernels& kernels,
+                            const exec::ThreadLanesOptions& options) {
   const auto arena = exec::Arena::make(compiled.program.arena_size);
   if (!arena) return arena.error().message;
   const auto host = exec::Arena::make(compiled.program.host_size);
   if (!host) return host.error().message;
-  auto executor = exec::Executor::make(compiled.graph, compiled.program, kernels, *arena, *host);
+  exec::ThreadLanes lanes(options);
+  auto executor =
+      exec::Executor::make(compiled.graph, compiled.program, kernels, {*arena, *host, lanes});
   if (!executor) return executor.error().message;
   Reference reference(original);
   for (int step = 0; step < kSteps; ++step) {

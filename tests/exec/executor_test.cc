@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ebb/exec/thread_lanes.h"
 #include "ebb/graph/parse.h"
 #include "tests/exec/hash_kernels.h"
 #include "tests/exec/hash_op.h"
@@ -38,16 +39,16 @@ class Machine {
     arena_ = std::make_unique<Arena>(Arena::make(program_.arena_size).value());
     host_ = std::make_unique<Arena>(Arena::make(program_.host_size).value());
     executor_ = std::make_unique<Executor>(
-        Executor::make(graph_, program_, kernels_, *arena_, *host_).value());
+        Executor::make(graph_, program_, kernels_, {*arena_, *host_, lanes_}).value());
   }
 
   Status run(double bad, const Executor::Interrupted& interrupted = nullptr,
-             std::vector<Duration>* times = nullptr) {
+             bool is_timed = false) {
     const std::string input = "sixteen bytes ..";
     std::memcpy(place("x"), input.data(), input.size());
     Scalars scalars(graph_);
     scalars.set(graph_.find_scalar("bad"), bad);
-    return executor_->run(scalars, interrupted, times);
+    return executor_->run(scalars, interrupted, is_timed);
   }
 
   [[nodiscard]] std::byte* place(const char* name) const {
@@ -57,6 +58,7 @@ class Machine {
     return {reinterpret_cast<const char*>(place(name)),
             byte_count(graph_, graph_.find_tensor(name))};
   }
+  [[nodiscard]] std::vector<Interval> times() { return lanes_.times().value(); }
   [[nodiscard]] const Torn& torn() const { return executor_->torn(); }
   [[nodiscard]] std::string_view first_torn() const { return graph_.name(torn().first); }
 
@@ -66,6 +68,7 @@ class Machine {
   Program program_;
   std::unique_ptr<Arena> arena_;
   std::unique_ptr<Arena> host_;
+  ThreadLanes lanes_;
   std::unique_ptr<Executor> executor_;
 };
 
@@ -82,11 +85,17 @@ TEST(Executor, ChangesTheStateFromStepToStep) {
 
 TEST(Executor, TimesEveryInstructionUpToAnError) {
   Machine machine(step_with("%b: f32[4] = test::fail(%x) {when = $bad}"));
-  std::vector<Duration> times;
-  ASSERT_TRUE(machine.run(0, nullptr, &times));
-  EXPECT_EQ(times.size(), 4U);
-  ASSERT_FALSE(machine.run(1, nullptr, &times));
-  EXPECT_EQ(times.size(), 2U);
+  ASSERT_TRUE(machine.run(0, nullptr, /*is_timed=*/true));
+  const std::vector<Interval> times = machine.times();
+  ASSERT_EQ(times.size(), 4U);
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    EXPECT_LE(times[i - 1].start, times[i - 1].end);
+    EXPECT_LE(times[i - 1].end, times[i].start);
+  }
+  ASSERT_FALSE(machine.run(1, nullptr, /*is_timed=*/true));
+  EXPECT_EQ(machine.times()[3].end, Duration{}) << "it did not run";
+  ASSERT_TRUE(machine.run(0));
+  EXPECT_TRUE(machine.times().empty());
 }
 
 TEST(Executor, SaysWhatFailedWhereAndHowFarTheStateIs) {
@@ -243,7 +252,8 @@ TEST(Executor, GivesScalarsTheTypeTheyAreDeclaredWith) {
   ASSERT_TRUE(program);
   const auto arena = Arena::make(program->arena_size);
   const auto host = Arena::make(program->host_size);
-  auto executor = Executor::make(*graph, *program, kernels, *arena, *host);
+  ThreadLanes lanes;
+  auto executor = Executor::make(*graph, *program, kernels, {*arena, *host, lanes});
   ASSERT_TRUE(executor);
   Scalars scalars(*graph);
   scalars.set(graph->find_scalar("n"), 7.0);
@@ -264,7 +274,8 @@ TEST(Executor, RefusesAnArenaThatIsTooSmall) {
   const auto program = lower(*graph, std::vector<Recipe>(graph->node_count()));
   const auto arena = Arena::make(Bytes{1024});
   const auto host = Arena::make(Bytes{});
-  const auto executor = Executor::make(*graph, *program, kernels, *arena, *host);
+  ThreadLanes lanes;
+  const auto executor = Executor::make(*graph, *program, kernels, {*arena, *host, lanes});
   ASSERT_FALSE(executor);
   EXPECT_EQ(executor.error().message, "the program needs an arena of 4KiB, and this one has 1KiB");
 }
@@ -287,7 +298,8 @@ TEST(Executor, RefusesAHostSlabThatIsTooSmall) {
   ASSERT_TRUE(program) << program.error().message;
   const auto arena = Arena::make(program->arena_size);
   const auto host = Arena::make(Bytes{64});
-  const auto executor = Executor::make(*graph, *program, kernels, *arena, *host);
+  ThreadLanes lanes;
+  const auto executor = Executor::make(*graph, *program, kernels, {*arena, *host, lanes});
   ASSERT_FALSE(executor);
   EXPECT_EQ(executor.error().message,
             "the program needs a host slab of 128B, and this one has 64B");
@@ -299,7 +311,8 @@ TEST(Executor, CopiesEveryByteThatATensorSpans) {
   const auto program = lower(*graph, *measure_all(*graph, kernels));
   const auto arena = Arena::make(program->arena_size);
   const auto host = Arena::make(program->host_size);
-  auto executor = Executor::make(*graph, *program, kernels, *arena, *host);
+  ThreadLanes lanes;
+  auto executor = Executor::make(*graph, *program, kernels, {*arena, *host, lanes});
   ASSERT_TRUE(executor) << executor.error().message;
   Scalars scalars(*graph);
   ASSERT_TRUE(executor->run(scalars));
@@ -327,7 +340,8 @@ TEST(Executor, SaysWhatCannotBeBound) {
   const auto program = lower(*graph, *recipes);
   const auto arena = Arena::make(program->arena_size);
   const auto host = Arena::make(program->host_size);
-  const auto executor = Executor::make(*graph, *program, kernels, *arena, *host);
+  ThreadLanes lanes;
+  const auto executor = Executor::make(*graph, *program, kernels, {*arena, *host, lanes});
   ASSERT_FALSE(executor);
   EXPECT_EQ(executor.error().message,
             "test::unbound cannot be bound; when preparing test::unbound, from model.py:3: '%a: "

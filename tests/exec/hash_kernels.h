@@ -20,13 +20,18 @@ namespace ebb {
 class HashKernels final : public exec::Kernels {
  public:
   [[nodiscard]] Result<Recipe> measure(const Graph& graph, NodeId node) override;
+  [[nodiscard]] Status warm_up(const Graph& graph, NodeId node) override;
+  // One nanosecond for each byte that it makes.
+  [[nodiscard]] Result<Duration> time(const Graph& graph, NodeId node) override;
   [[nodiscard]] Result<std::unique_ptr<exec::Kernel>> bind(const Graph& graph, NodeId node,
                                                            exec::Places places) override;
 
   [[nodiscard]] int measured() const { return measured_; }
+  [[nodiscard]] int warmed() const { return warmed_; }
 
  private:
   std::atomic<int> measured_ = 0;
+  std::atomic<int> warmed_ = 0;
 };
 
 }  // namespace ebb

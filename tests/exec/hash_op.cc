@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "ebb/base/hash_index.h"
+#include "ebb/graph/convolution_backward.h"
 
 namespace ebb {
 namespace {
@@ -72,6 +73,26 @@ void run_elementwise(const Graph& graph, NodeId node, const PlaceOf& place,
   }
 }
 
+void write_gradients(const Graph& graph, NodeId node, const GradientMask& mask, std::uint64_t state,
+                     const PlaceOf& place, const PlaceOf& result_place) {
+  const auto operands = graph.operands(node);
+  const auto look_at = [&](std::size_t operand) {
+    const TensorId tensor = operands[operand].tensor;
+    if (tensor.valid()) state = mix_bytes(state, place(tensor), byte_count(graph, tensor));
+  };
+  look_at(0);
+  look_at(2);
+  const std::uint64_t without_input = state;
+  if (mask[1] || mask[2]) look_at(kConvolutionInput);
+  std::uint32_t next = 0;
+  for (std::size_t of = 0; of < mask.size(); ++of) {
+    if (!mask[of]) continue;
+    const TensorId result = graph.results(node)[next++];
+    write_hash(result_place(result), byte_count(graph, result),
+               (of == 0 ? without_input : state) + of);
+  }
+}
+
 }  // namespace
 
 std::size_t byte_count(const Graph& graph, TensorId tensor) {
@@ -80,7 +101,7 @@ std::size_t byte_count(const Graph& graph, TensorId tensor) {
 
 bool is_hash_elementwise(const Graph& graph, NodeId node) {
   return graph.op(node).starts_with("aten::") && graph.results(node).size() == 1 &&
-         !graph.updates_something(node);
+         !graph.updates_something(node) && graph.op(node) != kConvolutionBackward;
 }
 
 void run_hash_op(const Graph& graph, NodeId node, const PlaceOf& place, const PlaceOf& result_place,
@@ -90,6 +111,10 @@ void run_hash_op(const Graph& graph, NodeId node, const PlaceOf& place, const Pl
     return;
   }
   std::uint64_t state = begin_hash(graph, node, scalars);
+  if (const auto mask = gradient_mask(graph, node)) {
+    write_gradients(graph, node, *mask, state, place, result_place);
+    return;
+  }
   for (const Operand& operand : graph.operands(node)) {
     if (!operand.tensor.valid()) continue;
     state = mix_bytes(state, place(operand.tensor), byte_count(graph, operand.tensor));

@@ -3,7 +3,9 @@
 //
 // Those of `aten::` are elementwise: each element of the result is a hash of the elements of the
 // same index, which are read right before it is written, from the last to the first; masked_fill
-// copies its first operand before it looks at the others. All others read everything, then write.
+// copies its first operand before it looks at the others. All others read everything, then write;
+// aten::convolution_backward, which is one of them, reads its input for all gradients but that of
+// the input (convolution_backward.h).
 #pragma once
 
 #include <cstddef>

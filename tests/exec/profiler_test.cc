@@ -32,9 +32,9 @@ constexpr const char* kStep = R"(graph step {
 }
 )";
 
-std::vector<Duration> in_microseconds(std::initializer_list<int> times) {
-  std::vector<Duration> result;
-  for (const int time : times) result.emplace_back(microseconds(time));
+std::vector<exec::Interval> in_microseconds(std::initializer_list<int> times) {
+  std::vector<exec::Interval> result;
+  for (const int time : times) result.push_back({microseconds(7), microseconds(7 + time)});
   return result;
 }
 
@@ -104,8 +104,9 @@ TEST(Profiler, KnowsTheWorkspacesOfARewrittenStepToTheByte) {
     const LowerOptions options{.alignment = Bytes{seed % 3 == 0 ? 512 : 64}};
     const Compiled original = compile(runnable_graph(seed), kernels, options);
     Profiler profiler(original.graph, original.program, original.recipes, options);
-    profiler.add_step(std::vector<Duration>(original.program.instructions.size()));
-    const Profile profile = profiler.profile("cpu").value();
+    profiler.add_step(std::vector<exec::Interval>(original.program.instructions.size()));
+    const Profile profile =
+        with_split_calls(profiler.profile("cpu").value(), original.graph, kernels, options).value();
     for (const ProfiledOperation& each : profile.operations()) {
       if (each.workspace.count > 0) ++with_workspace;
     }

@@ -9,15 +9,12 @@
 #include "tests/exec/hash_kernels.h"
 #include "tests/exec/runnable_graph.h"
 #include "tests/meaning/random_graph.h"
+#include "tests/sanitized.h"
 
 namespace ebb {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kGraphs = 400;
-#else
-constexpr std::uint64_t kGraphs = 3'000;
-#endif
+constexpr std::uint64_t kGraphs = kSanitized ? 400 : 3'000;
 
 TEST(RandomPrograms, ComputeWhatTheGraphSays) {
   HashKernels kernels;

@@ -1,25 +1,23 @@
-// Rewritten graphs compute what the original says: random graphs after random swaps, recomputes and
-// delays, run in an arena and a host slab, against the original with every storage in memory of its
-// own, byte for byte the same.
+// Rewritten graphs compute what the original says: random graphs after random swaps, recomputes,
+// delays and splits, run in an arena and a host slab, against the original with every storage in
+// memory of its own, byte for byte the same.
 #include <thread>
 
 #include <gtest/gtest.h>
 
+#include "ebb/graph/convolution_backward.h"
 #include "ebb/graph/print.h"
 #include "tests/exec/compiled.h"
 #include "tests/exec/hash_kernels.h"
 #include "tests/exec/runnable_graph.h"
 #include "tests/meaning/random_decisions.h"
 #include "tests/meaning/random_graph.h"
+#include "tests/sanitized.h"
 
 namespace ebb {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kGraphs = 400;
-#else
-constexpr std::uint64_t kGraphs = 3'000;
-#endif
+constexpr std::uint64_t kGraphs = kSanitized ? 400 : 3'000;
 
 // By kind: the instructions that rewriting adds.
 struct Added {
@@ -27,6 +25,7 @@ struct Added {
   std::size_t swap_ins = 0;
   std::size_t snapshots = 0;
   std::size_t clones = 0;
+  std::size_t splits = 0;
 
   void count(const Compiled& compiled) {
     for (const Instruction& instruction : compiled.program.instructions) {
@@ -35,6 +34,10 @@ struct Added {
       if (op == "ebb::swap_in") ++swap_ins;
       if (op == "ebb::snapshot") ++snapshots;
       if (compiled.graph.clone_of(instruction.node).valid()) ++clones;
+      const bool has_no_input =
+          op == kConvolutionBackward &&
+          !compiled.graph.operands(instruction.node)[kConvolutionInput].tensor.valid();
+      if (has_no_input) ++splits;
     }
   }
 };
@@ -54,6 +57,8 @@ TEST(RewrittenPrograms, ComputeWhatTheOriginalSays) {
     };
     const Status right = check_program(compiled.graph, compiled.recipes, compiled.program, options);
     ASSERT_TRUE(right) << right.error().message << "\n" << describe();
+    const Status ordered = check_races(compiled.graph, compiled.program);
+    ASSERT_TRUE(ordered) << ordered.error().message << "\n" << describe();
     ASSERT_EQ(find_difference(original, compiled, kernels), "") << describe();
     added.count(compiled);
   }
@@ -61,6 +66,7 @@ TEST(RewrittenPrograms, ComputeWhatTheOriginalSays) {
   EXPECT_GT(added.swap_ins, kGraphs / 2);
   EXPECT_GT(added.snapshots, kGraphs / 50);
   EXPECT_GT(added.clones, kGraphs / 2);
+  EXPECT_GT(added.splits, kGraphs / 20);
 }
 
 TEST(RewrittenPrograms, RunInEveryOrderOfTheirLines) {

@@ -5,19 +5,17 @@
 #include <gtest/gtest.h>
 
 #include "ebb/base/check.h"
+#include "ebb/lower/waits.h"
 #include "tests/exec/compiled.h"
 #include "tests/exec/hash_kernels.h"
 #include "tests/exec/runnable_graph.h"
 #include "tests/meaning/random_decisions.h"
+#include "tests/sanitized.h"
 
 namespace ebb {
 namespace {
 
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kGraphs = 100;
-#else
-constexpr std::uint64_t kGraphs = 750;
-#endif
+constexpr std::uint64_t kGraphs = kSanitized ? 100 : 750;
 
 // Puts a storage somewhere else, with all that lies in it.
 void move_storage(Compiled& compiled, StorageId storage, Bytes place) {
@@ -56,6 +54,7 @@ std::string spoil(const Graph& original, const Compiled& right, Residence side,
   Compiled wrong = right;
   const StorageId moved = pick();
   move_storage(wrong, moved, wrong.program.offsets[graph.root(pick()).index()]);
+  add_waits(graph, wrong.program);  // it is wrong every time in the same way
   std::string difference;
   try {
     difference = find_difference(original, wrong, kernels);

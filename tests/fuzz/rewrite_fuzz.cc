@@ -122,7 +122,8 @@ std::vector<ReaderGroup> choose_groups(Choices& choices, const Graph& graph, Ten
 }
 
 Decision choose_decision(Choices& choices, const Graph& graph) {
-  const std::size_t kind = choices.below(4);
+  const std::size_t kind = choices.below(5);
+  if (kind == 4) return SplitDecision{choices.node(graph)};
   if (kind == 3) return MoveDecision{choices.node(graph), choices.node(graph)};
   if (kind == 0 || graph.tensor_count() == 0) {
     return DelayDecision{choices.node(graph), choices.node(graph)};

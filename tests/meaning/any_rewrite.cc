@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "ebb/base/check.h"
+#include "ebb/graph/convolution_backward.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/rewrite/lms_rewrite.h"
 #include "ebb/rewrite/rewriter.h"
@@ -22,6 +23,7 @@ class Deciding {
   Decision any() {
     if (one_in(8)) return DelayDecision{any_node(), any_node()};
     if (one_in(4)) return MoveDecision{any_copy(), any_node()};
+    if (one_in(12)) return SplitDecision{any_call_to_split()};
     TensorId tensor;
     std::vector<ReaderGroup> groups;
     for (int tries = 0; tries < 8 && groups.empty(); ++tries) {
@@ -59,6 +61,15 @@ class Deciding {
   NodeId any_copy() {
     NodeId node = any_node();
     for (int tries = 0; tries < 20 && !is_copy(graph().op(node)); ++tries) node = any_node();
+    return node;
+  }
+
+  // If there is one.
+  NodeId any_call_to_split() {
+    NodeId node = any_node();
+    for (int tries = 0; tries < 40 && graph().op(node) != kConvolutionBackward; ++tries) {
+      node = any_node();
+    }
     return node;
   }
 

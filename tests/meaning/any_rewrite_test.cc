@@ -86,6 +86,8 @@ struct Tally {
     counts["swaps"] += each.applied[0];
     counts["recomputes"] += each.applied[1];
     counts["delays"] += each.applied[2];
+    counts["moves"] += each.applied[3];
+    counts["splits"] += each.applied[4];
     counts["refused"] += static_cast<int>(each.refused.size());
     counts["recomputes by the driver"] += static_cast<int>(each.recomputed_by_driver);
     counts["delays by the driver"] += static_cast<int>(each.delayed_by_driver);
@@ -113,7 +115,7 @@ struct Tally {
   }
 
   // What the rules say, each of it.
-  static constexpr std::array<std::string_view, 35> kReasons = {
+  static constexpr std::array<std::string_view, 42> kReasons = {
       "those of the variable",
       "those of the constant",
       "updates it afterwards",
@@ -149,6 +151,13 @@ struct Tally {
       "again already",
       "updates an operand, which happens once",
       "both are random or have effects",
+      "it is no aten::convolution_backward",
+      "do not fit together",
+      "beside another",
+      "and the gradient of that",
+      "has an effect, and runs once",
+      "again, which can be split before",
+      "computes it again; split first",
   };
 };
 
@@ -177,6 +186,8 @@ TEST(AnyRewrite, IsTheSameComputation) {
                                     {"swaps", 20'000},
                                     {"recomputes", 20'000},
                                     {"delays", 20'000},
+                                    {"moves", 1'000},
+                                    {"splits", 1'000},
                                     {"clones", 20'000},
                                     {"chains of clones", 1'000},
                                     {"recomputes by the driver", 500},

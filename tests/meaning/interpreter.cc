@@ -4,6 +4,7 @@
 #include <string>
 
 #include "ebb/base/hash_index.h"
+#include "ebb/graph/convolution_backward.h"
 #include "ebb/graph/ebb_ops.h"
 
 namespace ebb {
@@ -59,16 +60,24 @@ class Machine {
   }
 
   void step(NodeId node) {
+    const auto gradients = gradient_mask(graph_, node);
     std::string seen(graph_.op(node));
-    for (const Operand& operand : graph_.operands(node)) {
-      if (!operand.tensor.valid()) continue;
-      const auto [data, length] = bytes_of(operand.tensor);
+    const auto look_at = [&](TensorId tensor) {
+      if (!tensor.valid()) return;
+      const auto [data, length] = bytes_of(tensor);
       seen.append(reinterpret_cast<const char*>(data), length);
       seen += '|';
+    };
+    const auto operands = graph_.operands(node);
+    for (std::size_t i = 0; i < operands.size(); ++i) {
+      const bool is_looked_at_last = gradients && i == kConvolutionInput;
+      if (!is_looked_at_last) look_at(operands[i].tensor);
     }
     graph_.for_each_scalar_read(
         node, [&](ScalarId scalar) { seen += std::to_string(scalars_[scalar.index()]) + '|'; });
-    const std::uint64_t hash = hash_bytes(seen);
+    const std::uint64_t without_input = hash_bytes(seen);
+    if (gradients) look_at(operands[kConvolutionInput].tensor);
+    const std::uint64_t hash = gradients && gradients->front() ? without_input : hash_bytes(seen);
     found_[node.index()] = hash;
     if (const ScalarId scalar = graph_.scalar_result(node); scalar.valid()) {
       scalars_[scalar.index()] = graph_.is_op(node) ? hash : scalar.index();
@@ -92,12 +101,24 @@ class Machine {
       const auto [from, length] = bytes_of(graph_.operands(node)[0].tensor);
       encoded_of(graph_.results(node)[0]).assign(from, from + length);
     }
-    for (const TensorId result : graph_.results(node)) {
-      if (is_view(node, result)) continue;
-      const auto [data, length] = bytes_of(result);
-      for (std::size_t i = 0; i < length; ++i) {
-        data[i] = static_cast<unsigned char>(hash >> (8 * (i % 8))) ^ static_cast<unsigned char>(i);
+    if (gradients) {
+      const std::uint64_t with_input = hash_bytes(seen);
+      std::uint32_t next = 0;
+      for (std::size_t of = 0; of < gradients->size(); ++of) {
+        if (!(*gradients)[of]) continue;
+        fill(graph_.results(node)[next++], of == 0 ? without_input : with_input + of);
       }
+      return;
+    }
+    for (const TensorId result : graph_.results(node)) {
+      if (!is_view(node, result)) fill(result, hash);
+    }
+  }
+
+  void fill(TensorId result, std::uint64_t hash) {
+    const auto [data, length] = bytes_of(result);
+    for (std::size_t i = 0; i < length; ++i) {
+      data[i] = static_cast<unsigned char>(hash >> (8 * (i % 8))) ^ static_cast<unsigned char>(i);
     }
   }
 

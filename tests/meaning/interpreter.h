@@ -1,7 +1,8 @@
 // Runs a graph on real bytes, knowing nothing of versions or dependences: storages are buffers,
 // every operation fills what it makes with a hash of what it reads at that moment; copies copy, and
-// a code carries what it encodes. Two orders of lines compute the same exactly when every operation
-// found the same bytes in both.
+// a code carries what it encodes. An aten::convolution_backward is a hash for each gradient, that
+// of the input without the input (convolution_backward.h). Two orders of lines compute the same
+// exactly when every operation found the same bytes in both.
 #pragma once
 
 #include <cstdint>

@@ -3,12 +3,16 @@
 #include <algorithm>
 #include <vector>
 
+#include "ebb/graph/convolution_backward.h"
 #include "ebb/rewrite/rewriter.h"
 
 namespace ebb {
 
 Decision RandomDecisions::any(const Graph& graph) {
   if (graph.tensor_count() == 0 || below(5) == 0) return DelayDecision{node(graph), node(graph)};
+  if (below(16) == 0) {
+    if (const NodeId call = somebody_to_split(graph); call.valid()) return SplitDecision{call};
+  }
   const TensorId tensor(static_cast<std::uint32_t>(below(graph.tensor_count())));
   std::vector<ReaderGroup> groups(1 + below(2));
   for (const NodeId reader : graph.nodes()) {
@@ -26,6 +30,15 @@ Decision RandomDecisions::any(const Graph& graph) {
 
 NodeId RandomDecisions::node(const Graph& graph) {
   return NodeId(static_cast<std::uint32_t>(below(graph.node_count())));
+}
+
+// If there is one: all that have a chance are of one operator.
+NodeId RandomDecisions::somebody_to_split(const Graph& graph) {
+  std::vector<NodeId> calls;
+  for (const NodeId each : graph.nodes()) {
+    if (graph.op(each) == kConvolutionBackward) calls.push_back(each);
+  }
+  return calls.empty() ? NodeId() : calls[below(calls.size())];
 }
 
 NodeId RandomDecisions::somebody_before(const Graph& graph, NodeId at) {

@@ -21,6 +21,7 @@ class RandomDecisions {
  private:
   std::size_t below(std::size_t sides) { return engine_() % sides; }
   NodeId node(const Graph& graph);
+  NodeId somebody_to_split(const Graph& graph);
   NodeId somebody_before(const Graph& graph, NodeId at);
 
   std::mt19937_64 engine_;

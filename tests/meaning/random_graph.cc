@@ -1,6 +1,7 @@
 #include "tests/meaning/random_graph.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 #include <random>
@@ -11,6 +12,7 @@
 #include "ebb/graph/builder.h"
 #include "ebb/graph/dependence.h"
 #include "ebb/graph/edit.h"
+#include "tests/sanitized.h"
 
 namespace ebb {
 namespace {
@@ -227,7 +229,7 @@ class Generator {
   }
 
   void add_something() {
-    switch (readable_.empty() ? 0 : dice_.below(9)) {
+    switch (readable_.empty() ? 0 : dice_.below(10)) {
       case 0:
         add_scalar();
         break;
@@ -245,6 +247,9 @@ class Generator {
         break;
       case 5:
         builder_.op("my::effect", random_operands()).effect().named(random_name("l"));
+        break;
+      case 6:
+        add_convolution_backward();
         break;
       default:
         add_operation();
@@ -301,6 +306,26 @@ class Generator {
       readable_.push_back(op.makes(random_name("t"), random_type()));
     }
     if (!scope.valid()) free_nodes_.push_back(graph().producer(readable_.back()));
+  }
+
+  // Mostly one that can be split.
+  void add_convolution_backward() {
+    const std::vector<TensorId>& inputs = layers_.empty() || dice_.one_in(2) ? readable_ : layers_;
+    const TensorId input = dice_.pick(inputs);
+    const std::array mask = {!dice_.one_in(8), !dice_.one_in(4), !dice_.one_in(2)};
+    OpBuilder op = builder_.op("aten::convolution_backward",
+                               {dice_.pick(readable_), input, dice_.pick(readable_)});
+    decorate(op);
+    op.attr("output_mask", std::vector<BuilderValue>(mask.begin(), mask.end()));
+    if (dice_.one_in(20)) op.random();
+    const TensorType type = graph().type(input);
+    if (mask[0]) {
+      readable_.push_back(op.makes(random_name("gx"), dice_.one_in(8) ? random_type() : type));
+    }
+    if (mask[1]) readable_.push_back(op.makes(random_name("gw"), random_type()));
+    if (mask[2] || (!mask[0] && !mask[1])) {
+      readable_.push_back(op.makes(random_name("gb"), random_type()));
+    }
   }
 
   // Layers are not updated: they are not among what may be.
@@ -493,9 +518,7 @@ class Generator {
 }  // namespace
 
 std::uint64_t how_many(std::uint64_t wanted) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  wanted = std::min<std::uint64_t>(wanted, 1'000);
-#endif
+  if (kSanitized) wanted = std::min<std::uint64_t>(wanted, 1'000);
   const char* const limit = std::getenv("EBB_GRAPHS");
   return limit == nullptr ? wanted : std::min<std::uint64_t>(wanted, std::stoul(limit));
 }

@@ -58,6 +58,7 @@ TEST(RandomDecisions, LeaveEveryOperationFindingTheSameBytesInEveryOrderThatRuns
   EXPECT_GT(applied[0], static_cast<int>(graphs / 4)) << "swaps";
   EXPECT_GT(applied[1], static_cast<int>(graphs / 4)) << "recomputes";
   EXPECT_GT(applied[2], static_cast<int>(graphs / 4)) << "delays";
+  EXPECT_GT(applied[4], static_cast<int>(graphs / 4)) << "splits";
 }
 
 TEST(RandomDecisions, AreTheSameWhenTheyAreReadBackFromTheirPlan) {

@@ -4,6 +4,7 @@
 #include "ebb/plan/plan.h"
 #include "ebb/plan/validate.h"
 #include "examples/models.h"
+#include "tests/sanitized.h"
 
 namespace ebb {
 namespace {
@@ -18,7 +19,7 @@ TEST(ExamplePlans, AreRightForEveryBudget) {
     for (const int percent : {110, 80, 60, 45, 35, 25}) {
       const Bytes budget{all.count / 100 * percent};
       const Planned planned =
-          make_plan(graph, device, {.budget = budget, .evaluations = 50}).value();
+          make_plan(graph, device, {.budget = budget, .evaluations = kSanitized ? 5 : 50}).value();
       if (!planned.plan) continue;
       const Status right = validate_plan(graph, planned.plan->file, device);
       EXPECT_TRUE(right) << graph.name() << ", " << percent << " %: " << right.error().message;

@@ -13,7 +13,7 @@ from ebb.torch._step_function import step_function
 
 
 def bits(tensor: torch.Tensor) -> bytes:
-    return tensor.detach().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+    return tensor.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
 
 
 def differences(

@@ -92,7 +92,7 @@ class Transformer(nn.Module):
         self.head.weight = self.wte.weight
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
-        x = self.drop(self.wte(tokens) + self.wpe(torch.arange(tokens.size(1))))
+        x = self.drop(self.wte(tokens) + self.wpe(torch.arange(tokens.size(1), device=tokens.device)))
         for block in self.h:
             x = block(x)
         return self.head(self.ln_f(x))

@@ -160,6 +160,33 @@ def test_recomputes_swaps_and_delays_written_by_hand_compute_the_same(tmp_path):
     assert run.host == 4 * (4 * 16 * 10 * 10) + 4 * (4 * 8 * 8 * 8), "both wait at the same time"
 
 
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last], ids=["first", "last"])
+def test_split_derivatives_of_convolutions_compute_the_same(tmp_path, layout):
+    model = nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1), nn.ReLU(),
+        nn.Conv2d(16, 16, 3, padding=1, groups=16), nn.ReLU(),
+        nn.ConvTranspose2d(16, 8, 2, stride=2, bias=False), nn.ReLU(),
+        nn.Conv2d(8, 8, 3, dilation=2), nn.Flatten(), nn.Linear(8 * 20 * 20, 10),
+    ).to(memory_format=layout)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    pictures, labels = images(4, 12)
+    step = Step(tmp_path, model, F.cross_entropy, optimizer, (pictures.to(memory_format=layout), labels))
+    calls = [f"gradients/{layer}/convolution_backward" for layer in (2, 4, 6)]
+    graph = apply(step.path, *(f"split {call}" for call in calls))
+    text = graph.read_text(encoding="utf-8")
+    assert text.count("output_mask = [true, false, false]") == 3
+    run = step.run_rewritten(graph)
+    assert run.arena <= step.plain.arena
+    again = apply(step.path, f"split {calls[2]}", f"recompute %{calls[2]} for {reader_of(text, calls[2])} after {calls[2]}")
+    step.run_rewritten(again)
+
+
+def reader_of(text, tensor):
+    """The name of the first operation that reads it."""
+    line = next(line for line in text.splitlines() if "=" in line and f"%{tensor}" in line.split("=", 1)[1])
+    return line.split("%")[1].split(":")[0]
+
+
 UPDATED = """graph g {
   input %x: f32[1000]
   param %w: f32[1000]

@@ -66,7 +66,7 @@ def test_memory_is_what_was_asked_for():
 
 
 def test_a_budget_that_is_too_small_is_infeasible():
-    with pytest.raises(ebb.Error, match="needs .* and the budget is") as caught:
+    with pytest.raises(ebb.Error, match="no plan fits into 1.0 KiB .*the least budget found is") as caught:
         compiled(budget="1KiB")
     assert caught.value.kind == "infeasible"
 
@@ -83,7 +83,7 @@ def test_a_refused_budget_leaves_the_model_as_it_was():
 
 @pytest.mark.parametrize("budget", ["16", "lots", "-1GiB", "1..GiB", ".%", 1.5, None, True])
 def test_what_is_no_budget_is_refused(budget):
-    with pytest.raises(ebb.Error, match="a budget is written"):
+    with pytest.raises(ebb.Error, match="budget .* (cannot be read|has no unit|is negative)|a budget is written"):
         compiled(budget=budget)
 
 
@@ -151,33 +151,6 @@ def test_evaluation_sees_the_trained_parameters():
     after = model.eval()(batch[0])
     assert not torch.equal(before, after)
     assert torch.equal(after, copy.deepcopy(model)(batch[0]))
-
-
-def test_a_batch_of_another_shape_is_trained_eagerly():
-    torch.manual_seed(0)
-    model = perceptron()
-    other = copy.deepcopy(model)
-    optimizer, other_optimizer = adamw(model), adamw(other)
-    eager = step_function(model, F.cross_entropy, optimizer)
-    step = compiled(other, other_optimizer, vectors(5))
-    for batch in (vectors(5), vectors(3), vectors(5), vectors(8)):
-        assert torch.equal(step(*batch), eager(*batch))
-    assert differences(model, optimizer, other, other_optimizer) == []
-
-
-def test_the_first_batch_may_be_the_one_of_another_shape():
-    def sgd(model):
-        return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-
-    torch.manual_seed(0)
-    model = perceptron()
-    other = copy.deepcopy(model)
-    optimizer, other_optimizer = sgd(model), sgd(other)
-    eager = step_function(model, F.cross_entropy, optimizer)
-    step = compiled(other, other_optimizer, vectors(5))
-    for batch in (vectors(3), vectors(5), vectors(5)):
-        assert torch.equal(step(*batch), eager(*batch))
-    assert differences(model, optimizer, other, other_optimizer) == []
 
 
 def test_gradients_left_behind_do_not_count():

@@ -31,6 +31,8 @@ constexpr const char* kFooter =
     "\n"
     "Examples:\n"
     "  ebb run step.ebb\n"
+    "  ebb run step.ebb --budget 60%\n"
+    "  ebb run step.ebb --device cuda --budget 16GiB --steps 100\n"
     "  ebb run step.ebb --steps 100 -o after.safetensors\n"
     "  ebb run step.ebb --state after.safetensors --scalar lr=0.01 --steps 100\n"
     "  ebb run step.ebb --steps 10 --save-profile step.json\n"
@@ -61,6 +63,21 @@ int read_options_and_run(int argc, char** argv) {
       ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()).description(""))
       ->type_name("N")
       ->capture_default_str();
+  app.add_option("--budget", options.budget,
+                 "What the step may use: 16GiB, 60% of what it needs as it is, or auto")
+      ->type_name("SIZE|PERCENT|auto")
+      ->capture_default_str();
+  app.add_option("--host-budget", options.host_budget,
+                 "What the host may hold of it at a time; as much as it takes by default")
+      ->type_name("SIZE");
+  app.add_flag("--as-is", options.as_is,
+               "Make no plan: fail with status 4 if the step as it is needs more than the budget");
+  app.add_option("--device", options.device,
+                 "Where it runs: cpu, cuda or cuda:1 (default: where it was captured)")
+      ->type_name("DEVICE");
+  app.add_option("--trace", options.trace,
+                 "Write the measured timeline of the last step here, for ui.perfetto.dev")
+      ->type_name("FILE");
   app.add_option("--state", options.state,
                  "The tensors to begin with, in place of those beside STEP")
       ->type_name("FILE.safetensors");
@@ -81,6 +98,8 @@ int read_options_and_run(int argc, char** argv) {
           ->type_name("FILE.json");
   auto* program = app.add_flag("--program", options.program,
                                "Print the instructions and where everything lies, and run nothing");
+  app.add_flag("!--no-cache", options.cache,
+               "Measure anew, and keep nothing: as with EBB_CACHE=off in the environment");
   app.add_option("--threads", options.threads,
                  "Threads an operation may use (default: as PyTorch has it, one a core)")
       ->check(CLI::Range(1, 4096).description(""))

@@ -1,8 +1,10 @@
 #include "returned.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+#include <span>
 
 #include <c10/util/BFloat16.h>
 #include <c10/util/Float8_e4m3fn.h>
@@ -28,7 +30,10 @@ std::optional<ReturnedNumber> returned_number(const torch::Step& step, TensorId 
   if (!std::ranges::all_of(type.dims, [](std::int64_t dim) { return dim == 1; })) {
     return std::nullopt;
   }
-  const std::byte* place = step.place(tensor);
+  std::array<std::byte, 16> bytes{};
+  const std::size_t size = static_cast<std::size_t>(extent(type).value_or(Bytes{}).count);
+  if (size > bytes.size() || !step.read(tensor, std::span(bytes).first(size))) return std::nullopt;
+  const std::byte* place = bytes.data();
   switch (type.dtype) {
     case DType::kBool:
       return load<bool, bool>(place);

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -12,9 +13,12 @@
 #include <nlohmann/json.hpp>
 
 #include "ebb/base/file.h"
+#include "ebb/exec/measured_timeline.h"
 #include "ebb/exec/profiler.h"
 #include "ebb/graph/text_names.h"
 #include "ebb/plan/profile.h"
+#include "ebb/report/plan_summary.h"
+#include "ebb/report/trace.h"
 #include "ebb/torch/step.h"
 #include "ebb/torch/version.h"
 #include "interrupt.h"
@@ -70,14 +74,32 @@ Status check_output(const std::string& path) {
   return {};
 }
 
-Result<std::unique_ptr<torch::Step>> make_step(Graph graph) {
-  Progress progress("measuring operations");
-  torch::StepOptions options;
-  options.progress = [&](std::size_t done, std::size_t total) {
-    progress.update(done < total ? fmt::format("measuring operations, {} of {}", done, total)
-                                 : "planning");
-  };
-  return torch::Step::make(std::move(graph), options);
+void print_notes(torch::Step& step) {
+  for (const std::string& note : step.take_notes()) {
+    write_to_stderr(fmt::format("ebb: note: {}\n", note));
+  }
+}
+
+Result<std::unique_ptr<torch::Step>> make_step(Graph graph, const RunOptions& run) {
+  std::string explanation;
+  auto step = [&] {
+    Progress progress("measuring operations");
+    torch::StepOptions options;
+    options.device = run.device;
+    options.budget = run.budget;
+    options.host_budget = run.host_budget;
+    options.may_plan = !run.as_is;
+    if (!run.cache) options.cache.clear();
+    options.explain = [&](std::string_view lines) { explanation = lines; };
+    options.progress = [&](std::string_view what, std::size_t done, std::size_t total) {
+      progress.update(total == 0 ? std::string(what)
+                                 : fmt::format("{}, {} of {}", what, done, total));
+    };
+    return torch::Step::make(std::move(graph), options);
+  }();
+  write_to_stderr(explanation);
+  if (step) print_notes(**step);
+  return step;
 }
 
 void print_notes(const StateFile& state, const std::string& path) {
@@ -88,11 +110,19 @@ void print_notes(const StateFile& state, const std::string& path) {
                               more == 0 ? "" : fmt::format(", nor {} more of the file", more)));
 }
 
-std::string head_line(const Program& program) {
+std::string head_line(const torch::Step& step) {
+  const Program& program = step.program();
   std::string line = fmt::format("arena {}, of it state {}; bound {}", to_human(program.arena_size),
                                  to_human(program.state_size), to_human(program.bound));
   if (program.host_size.count > 0) line += fmt::format("; host {}", to_human(program.host_size));
-  return line + "\n";
+  line += "\n";
+  if (step.planned() != nullptr) {
+    const PlanCounts counts = count_moves(*step.planned()->plan);
+    line += fmt::format("budget {} of {}; {} swapped, {} recomputed; predicted {} a step\n",
+                        to_human(step.budget()), to_human(step.unconstrained()), counts.swapped,
+                        counts.recomputed, to_human(step.planned()->plan->step()));
+  }
+  return line;
 }
 
 std::string step_line(const Graph& graph, std::size_t number, const StepRecord& record) {
@@ -105,7 +135,8 @@ std::string step_line(const Graph& graph, std::size_t number, const StepRecord& 
   return line + to_human(record.duration) + "\n";
 }
 
-std::string json_text(const Program& program, const std::vector<StepRecord>& records) {
+std::string json_text(const torch::Step& step, const std::vector<StepRecord>& records) {
+  const Program& program = step.program();
   Json steps = Json::array();
   for (const StepRecord& record : records) {
     Json outputs = Json::array();
@@ -115,11 +146,15 @@ std::string json_text(const Program& program, const std::vector<StepRecord>& rec
     steps.push_back(Json{{"outputs", std::move(outputs)},
                          {"seconds", std::chrono::duration<double>(record.duration).count()}});
   }
-  const Json out{{"arena_bytes", program.arena_size.count},
-                 {"state_bytes", program.state_size.count},
-                 {"bound_bytes", program.bound.count},
-                 {"host_bytes", program.host_size.count},
-                 {"steps", std::move(steps)}};
+  Json out{{"arena_bytes", program.arena_size.count},
+           {"state_bytes", program.state_size.count},
+           {"bound_bytes", program.bound.count},
+           {"host_bytes", program.host_size.count}};
+  if (step.planned() != nullptr) {
+    out["budget_bytes"] = step.budget().count;
+    out["plan"] = Json::parse(to_json(*step.planned()));
+  }
+  out["steps"] = std::move(steps);
   return out.dump(2) + "\n";
 }
 
@@ -128,21 +163,27 @@ class Run {
  public:
   // The profiler may be null.
   Run(torch::Step& step, const StateFile& state, const ScalarValues& scalars,
-      exec::Profiler* profiler)
-      : step_(step), state_(state), scalars_(scalars), profiler_(profiler) {}
+      exec::Profiler* profiler, bool is_timed)
+      : step_(step), state_(state), scalars_(scalars), profiler_(profiler), is_timed_(is_timed) {}
 
   // Does one more step; nullptr when Ctrl-C came before it had changed anything.
   [[nodiscard]] Result<const StepRecord*> do_step() {
     const auto begin = Clock::now();
-    state_.fill_inputs(step_);
+    if (Status ok = state_.fill_inputs(step_); !ok) return fail(ok.error());
     bool stopped = false;
     const Status ok = step_.run(
         records_.empty() ? scalars_.first : scalars_.later,
-        [&] { return stopped = was_interrupted(); }, profiler_ == nullptr ? nullptr : &times_);
+        [&] { return stopped = was_interrupted(); }, is_timed_);
     if (stopped) return nullptr;
     if (!ok) return fail(ok.error());
+    if (Status settled = step_.settle(); !settled) return fail(settled.error());
     StepRecord& record = records_.emplace_back();
     record.duration = std::chrono::duration_cast<Duration>(Clock::now() - begin);
+    if (is_timed_) {
+      auto times = step_.times();
+      if (!times) return fail(times.error());
+      times_ = *std::move(times);
+    }
     if (profiler_ != nullptr) profiler_->add_step(times_);
     for (const TensorId tensor : step_.graph().outputs()) {
       record.returned.push_back(returned_number(step_, tensor));
@@ -151,13 +192,16 @@ class Run {
   }
 
   [[nodiscard]] const std::vector<StepRecord>& records() const { return records_; }
+  // Of the last step, where it was timed.
+  [[nodiscard]] const std::vector<exec::Interval>& times() const { return times_; }
 
  private:
   torch::Step& step_;
   const StateFile& state_;
   const ScalarValues& scalars_;
   exec::Profiler* profiler_;
-  std::vector<Duration> times_;  // of the step at hand, by instruction
+  bool is_timed_;
+  std::vector<exec::Interval> times_;  // of the step at hand, by instruction
   std::vector<StepRecord> records_;
 };
 
@@ -168,33 +212,41 @@ std::string interruption(std::size_t done, const RunOptions& options) {
                      : done == 0
                          ? fmt::format("interrupted in step 1 of {}", options.steps)
                          : fmt::format("interrupted after step {} of {}", done, options.steps);
-  for (const std::string& file : {options.output, options.profile}) {
+  for (const std::string& file : {options.output, options.profile, options.trace}) {
     if (file.empty()) continue;
     line += fmt::format("; {} is {}", printable(file), complete ? "written" : "not written");
   }
   return line;
 }
 
-Result<int> print_program(Graph graph) {
-  const auto step = make_step(std::move(graph));
+Result<int> print_program(Graph graph, const RunOptions& options) {
+  const auto step = make_step(std::move(graph), options);
   if (!step) return fail(step.error());
   return write_file("-", to_text((*step)->graph(), (*step)->program())).map([] { return 0; });
 }
 
 // Whether the step was captured with deterministic algorithms: other kernels, other bits.
 constexpr std::string_view kDeterministic = "deterministic";
-bool is_deterministic(const StateFile& state) {
-  const auto entry = state.metadata().find(std::string(kDeterministic));
-  return entry != state.metadata().end() && entry->second == "true";
+std::string_view setting(const StateFile& state, std::string_view name) {
+  const auto entry = state.metadata().find(std::string(name));
+  return entry == state.metadata().end() ? std::string_view() : std::string_view(entry->second);
+}
+bool is_deterministic(const StateFile& state) { return !setting(state, kDeterministic).empty(); }
+
+// A step that was captured on a GPU says so, and how exact its products were.
+constexpr std::array<std::string_view, 3> kGpuSettings = {"device", "tf32.matmul", "tf32.cudnn"};
+void use_gpu_settings(const StateFile& state) {
+  if (setting(state, "device").empty()) return;
+  allow_tf32(setting(state, "tf32.matmul") == "true", setting(state, "tf32.cudnn") != "false");
 }
 
 Status set_generator(const RunOptions& options, const StateFile& state, const std::string& path) {
   if (options.seed || state.generator().empty()) {
     // PyTorch itself would begin by chance; here the same files give the same numbers.
-    seed_generator(options.seed.value_or(kDefaultSeed));
+    seed_generator(options.device, options.seed.value_or(kDefaultSeed));
     return {};
   }
-  if (Status ok = set_generator_state(state.generator()); !ok) {
+  if (Status ok = set_generator_state(options.device, state.generator()); !ok) {
     return fail(ErrorKind::kBadInput,
                 fmt::format("{}: 'ebb.generator' is {}", shown_name(path), ok.error().message));
   }
@@ -204,29 +256,40 @@ Status set_generator(const RunOptions& options, const StateFile& state, const st
 Status save_state(const RunOptions& options, const torch::Step& step, const StateFile& state,
                   const ScalarValues& scalars) {
   Metadata metadata = scalar_metadata(scalars.later);
-  if (is_deterministic(state)) metadata[std::string(kDeterministic)] = "true";
-  return state.save(options.output, step, std::move(metadata), generator_state());
+  if (is_deterministic(state)) {
+    metadata[std::string(kDeterministic)] = setting(state, kDeterministic);
+  }
+  for (const std::string_view name : kGpuSettings) {
+    const std::string_view value = setting(state, name);
+    if (!value.empty()) metadata[std::string(name)] = value;
+  }
+  return state.save(options.output, step, std::move(metadata), generator_state(options.device));
 }
 
-Status save_profile(const std::string& path, const exec::Profiler& profiler) {
-  const auto profile = profiler.profile("cpu");
+Status save_profile(const std::string& path, const exec::Profiler& profiler,
+                    const RunOptions& options, torch::Step& step) {
+  const auto profile = profiler.profile(options.device);
   if (!profile) return fail(profile.error());
-  return write_file(path, to_json(*profile));
+  const auto whole = step.with_split_calls(*profile);
+  if (!whole) return fail(whole.error());
+  return write_file(path, to_json(*whole));
 }
 
 Result<int> run_steps(const RunOptions& options, torch::Step& step, const StateFile& state,
                       const ScalarValues& scalars) {
   if (!options.json) {
-    if (Status ok = write_file("-", head_line(step.program())); !ok) return fail(ok.error());
+    if (Status ok = write_file("-", head_line(step)); !ok) return fail(ok.error());
   }
   note_interrupts_from_now_on();
   std::optional<exec::Profiler> profiler;
   if (!options.profile.empty()) profiler.emplace(step.graph(), step.program(), step.recipes());
-  Run run(step, state, scalars, profiler ? &*profiler : nullptr);
+  Run run(step, state, scalars, profiler ? &*profiler : nullptr,
+          profiler.has_value() || !options.trace.empty());
   const auto wanted = static_cast<std::size_t>(options.steps);
   while (run.records().size() < wanted && !was_interrupted()) {
     const auto record = run.do_step();
     if (!record) return fail(record.error());
+    print_notes(step);
     if (*record == nullptr || options.json) continue;
     const std::string line = step_line(step.graph(), run.records().size(), **record);
     if (Status ok = write_file("-", line); !ok) return fail(ok.error());
@@ -235,12 +298,19 @@ Result<int> run_steps(const RunOptions& options, torch::Step& step, const StateF
     if (!options.output.empty()) {
       if (Status ok = save_state(options, step, state, scalars); !ok) return fail(ok.error());
     }
+    if (!options.trace.empty()) {
+      const Timeline timeline = exec::measured_timeline(step.graph(), step.program(), run.times());
+      const std::string trace = to_trace(step.graph(), timeline);
+      if (Status ok = write_file(options.trace, trace); !ok) return fail(ok.error());
+    }
     if (profiler) {
-      if (Status ok = save_profile(options.profile, *profiler); !ok) return fail(ok.error());
+      if (Status ok = save_profile(options.profile, *profiler, options, step); !ok) {
+        return fail(ok.error());
+      }
     }
   }
   if (options.json) {
-    const std::string text = json_text(step.program(), run.records());
+    const std::string text = json_text(step, run.records());
     if (Status ok = write_file("-", text); !ok) return fail(ok.error());
   }
   if (!was_interrupted()) return 0;
@@ -250,32 +320,43 @@ Result<int> run_steps(const RunOptions& options, torch::Step& step, const StateF
 
 }  // namespace
 
-Result<int> run(const RunOptions& options) {
+Result<int> run(RunOptions options) {
   if (Status ok = torch::check_libtorch(); !ok) return fail(ok.error());
   watch_for_interrupt();
   if (options.threads) set_thread_count(*options.threads);  // before measuring: it depends on them
   auto graph = read_graph(options.step);
   if (!graph) return fail(graph.error());
-  if (options.program) return print_program(*std::move(graph));
+  if (options.program) {
+    if (options.device.empty()) options.device = "cpu";
+    return print_program(*std::move(graph), options);
+  }
 
   // Everything that can be wrong is looked at before the work begins.
   const auto path = state_path(options);
   if (!path) return fail(path.error());
   auto state = StateFile::load(*graph, *path);
   if (!state) return fail(state.error());
+  if (options.device.empty()) {
+    const std::string_view captured_on = setting(*state, "device");
+    options.device = captured_on.empty() ? "cpu" : captured_on;
+  }
+  if (Status ok = torch::check_device(options.device); !ok) return fail(ok.error());
+  use_gpu_settings(*state);
   const auto scalars = scalar_values(*graph, state->metadata(), options.scalars, shown_name(*path));
   if (!scalars) return fail(scalars.error());
   if (Status ok = set_generator(options, *state, *path); !ok) return fail(ok.error());
-  for (const std::string& file : {options.output, options.profile}) {
+  for (const std::string& file : {options.output, options.profile, options.trace}) {
     if (file.empty()) continue;
     if (Status ok = check_output(file); !ok) return fail(ok.error());
   }
   print_notes(*state, *path);
-  if (is_deterministic(*state)) use_deterministic_algorithms();
+  if (is_deterministic(*state)) {
+    use_deterministic_algorithms(setting(*state, kDeterministic) == "warn");
+  }
 
-  const auto step = make_step(*std::move(graph));
+  const auto step = make_step(*std::move(graph), options);
   if (!step) return fail(step.error());
-  state->move_in(**step);
+  if (Status ok = state->move_in(**step); !ok) return fail(ok.error());
   return run_steps(options, **step, *state, *scalars);
 }
 

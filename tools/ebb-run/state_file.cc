@@ -1,7 +1,6 @@
 #include "state_file.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include <fmt/format.h>
 
@@ -98,34 +97,42 @@ Status StateFile::take(const Graph& graph, const Safetensors& content, const std
   return {};
 }
 
-void StateFile::move_in(const torch::Step& step) {
+Status StateFile::move_in(const torch::Step& step) {
   for (Declared& declared : declared_) {
     if (declared.kind == NodeKind::kInput) {
       // Their places are used again within a step.
       const auto& copy = input_bytes_.emplace_back(declared.bytes.begin(), declared.bytes.end());
       declared.bytes = copy;
     } else {
-      std::memcpy(step.place(declared.tensor), declared.bytes.data(), declared.bytes.size());
+      if (Status ok = step.write(declared.tensor, declared.bytes); !ok) return ok;
       declared.bytes = {step.place(declared.tensor), declared.bytes.size()};
     }
   }
   file_.reset();
+  return {};
 }
 
-void StateFile::fill_inputs(const torch::Step& step) const {
+Status StateFile::fill_inputs(const torch::Step& step) const {
   for (const Declared& declared : declared_) {
     if (declared.kind != NodeKind::kInput) continue;
-    std::memcpy(step.place(declared.tensor), declared.bytes.data(), declared.bytes.size());
+    if (Status ok = step.write(declared.tensor, declared.bytes); !ok) return ok;
   }
+  return {};
 }
 
 Status StateFile::save(const std::string& path, const torch::Step& step, Metadata metadata,
                        std::span<const std::byte> generator) const {
   Safetensors content;
+  std::vector<std::vector<std::byte>> from_device;
   for (const Declared& declared : declared_) {
+    std::span<const std::byte> bytes = declared.bytes;
+    if (declared.kind != NodeKind::kInput && !step.device().is_cpu()) {
+      auto& copy = from_device.emplace_back(bytes.size());
+      if (Status ok = step.read(declared.tensor, copy); !ok) return ok;
+      bytes = copy;
+    }
     content.tensors.push_back({std::string(step.graph().name(declared.tensor)),
-                               step.graph().type(declared.tensor).dtype, declared.shape,
-                               declared.bytes});
+                               step.graph().type(declared.tensor).dtype, declared.shape, bytes});
   }
   content.tensors.push_back({std::string(kGenerator),
                              DType::kU8,

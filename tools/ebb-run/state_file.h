@@ -36,8 +36,8 @@ class StateFile {
   [[nodiscard]] const std::vector<std::string>& unused() const { return unused_; }
 
   // Copies parameters and constants to their places, and lets go of the file. Once.
-  void move_in(const torch::Step& step);
-  void fill_inputs(const torch::Step& step) const;
+  [[nodiscard]] Status move_in(const torch::Step& step);
+  [[nodiscard]] Status fill_inputs(const torch::Step& step) const;
 
   // Everything again, with the parameters as they are now, in the same layout: a file that load
   // takes.
@@ -49,7 +49,7 @@ class StateFile {
     TensorId tensor;
     NodeKind kind = NodeKind::kParam;
     std::vector<std::int64_t> shape;   // in the file
-    std::span<const std::byte> bytes;  // in the file; of inputs, the copy in input_bytes_
+    std::span<const std::byte> bytes;  // in the file; of inputs, the copy in input_bytes_; or moved
   };
 
   explicit StateFile(MappedFile file) : file_(std::move(file)) {}

@@ -46,7 +46,7 @@ std::string json_text(const Graph& graph, const Applied& applied) {
       {"decisions", applied.decisions},       {"swap_outs", applied.proof.swap_outs},
       {"swap_ins", applied.proof.swap_ins},   {"encodes", applied.proof.encodes},
       {"decodes", applied.proof.decodes},     {"snapshots", applied.proof.snapshots},
-      {"clones", applied.proof.clones}};
+      {"clones", applied.proof.clones},       {"splits", applied.proof.splits}};
   return out.dump(2) + "\n";
 }
 

@@ -34,6 +34,7 @@ struct PlanCommand {
   std::uint64_t seed = 1;
   bool no_swap = false;
   bool no_recompute = false;
+  bool no_split = false;
   bool json = false;
   CostOptions costs;
   TensorFlowOptions tensorflow;
@@ -83,6 +84,7 @@ Result<PlanOptions> read_options(const PlanCommand& command, const CostModel& mo
   options.profile = model.profile();
   options.may_swap = !command.no_swap;
   options.may_recompute = !command.no_recompute;
+  options.may_split = !command.no_split;
   options.evaluations = command.evaluations;
   options.seed = command.seed;
   if (!command.host_budget.empty()) {
@@ -204,6 +206,7 @@ Command add_plan(CLI::App& app) {
       ->type_name("SIZE");
   command->add_flag("--no-swap", options->no_swap, "Swap nothing");
   command->add_flag("--no-recompute", options->no_recompute, "Compute nothing again");
+  command->add_flag("--no-split", options->no_split, "Split no derivative of a convolution");
   command->add_option("--min-bytes", options->min_bytes, "Smaller tensors stay")
       ->type_name("SIZE")
       ->capture_default_str();

@@ -78,13 +78,10 @@ std::string json_text(const ParsedGraph& original, const ParsedGraph& rewritten,
   Json out{{"same", proof.has_value()}};
   if (proof) {
     out["nodes"] = proof->nodes;
-    out["added"] = Json{{"swap_outs", proof->swap_outs},
-                        {"swap_ins", proof->swap_ins},
-                        {"encodes", proof->encodes},
-                        {"decodes", proof->decodes},
-                        {"snapshots", proof->snapshots},
-                        {"clones", proof->clones},
-                        {"control_edges", proof->control_edges}};
+    out["added"] = Json{{"swap_outs", proof->swap_outs}, {"swap_ins", proof->swap_ins},
+                        {"encodes", proof->encodes},     {"decodes", proof->decodes},
+                        {"snapshots", proof->snapshots}, {"clones", proof->clones},
+                        {"splits", proof->splits},       {"control_edges", proof->control_edges}};
     out["difference"] = nullptr;
     return dumped(out);
   }

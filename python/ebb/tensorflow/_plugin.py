@@ -124,7 +124,7 @@ def disable() -> None:
 
 def obey_environment() -> None:
     """Turns Ebb on as ``EBB_*`` says; the plug-in says what is wrong there, and stays off."""
-    if not any(name.startswith("EBB_") for name in os.environ):
+    if not any(name.startswith("EBB_") and name != "EBB_CACHE" for name in os.environ):
         return
     try:
         library: Library = loaded()

@@ -11,6 +11,20 @@
 from . import _load  # noqa: F401: first, because it says what is missing where torch is
 from ._capture import capture, capture_step
 from ._captured import Captured
-from ._compile import Memory, Step, compile, compile_step
+from ._compile import compile, compile_step
+from ._largest import largest_batch
+from ._memory import Memory
+from ._report import Report
+from ._step import Step
 
-__all__ = ["Captured", "Memory", "Step", "capture", "capture_step", "compile", "compile_step"]
+__all__ = [
+    "Captured",
+    "Memory",
+    "Report",
+    "Step",
+    "capture",
+    "capture_step",
+    "compile",
+    "compile_step",
+    "largest_batch",
+]

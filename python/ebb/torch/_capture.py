@@ -16,11 +16,12 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ebb import Error
 
-from ._captured import TENSOR, Captured
+from ._captured import TENSOR, Captured, Shared
 from ._lines import Declaration, Line
 from ._names import Names
 from ._optimizer import Optimizers
 from ._recorder import Recorder
+from ._scaler import Scalers
 from ._scalars import TracedFloat, TracedMath
 from ._step_function import step_function
 from ._surroundings import Attributes, Gradients, HostReads, in_users_words, same_generator
@@ -36,6 +37,7 @@ def capture(
     clip_grad_norm: float | None = None,
     autocast: torch.dtype | None = None,
     accumulate: int = 1,
+    scaler: torch.amp.GradScaler | None = None,
 ) -> Captured:
     """Captures forward, backward and optimizer step of a model as one graph.
 
@@ -56,7 +58,7 @@ def capture(
     """
     function = step_function(
         model, loss_fn, optimizer, clip_grad_norm=clip_grad_norm, autocast=autocast,
-        accumulate=accumulate,
+        accumulate=accumulate, scaler=scaler,
     )
     args, kwargs = batch_arguments((batch,), {})
     return capture_step(function, args, kwargs, modules=model, optimizers=optimizer)
@@ -77,12 +79,28 @@ def capture_step(
     """
     if not isinstance(args, (tuple, list)):
         raise Error(f"the arguments must be a tuple, and are a {type(args).__name__}")
+    return _capture_alone(function, tuple(args), dict(kwargs or {}), modules, optimizers, None)
+
+
+def capture_beside(
+    shared: Shared, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], modules, optimizers
+) -> Captured:
+    """Captures a function whose state lives in the arena of another step already.
+
+    It declares the state and the constants of that step, all of them and in the same order, so that they
+    lie where they lie. What it needs besides is brought along with every batch.
+    """
+    with torch.inference_mode(False), torch.enable_grad():
+        return _capture_alone(function, args, kwargs, modules, optimizers, shared)
+
+
+def _capture_alone(function, args: tuple, kwargs: dict, modules, optimizers, shared) -> Captured:
     if _captured_by.get() == threading.get_ident():
         raise Error("a step is captured within the capture of another one")
     with _capturing:
         _captured_by.set(threading.get_ident())
         try:
-            return _capture(function, tuple(args), dict(kwargs or {}), modules, optimizers)
+            return _capture(function, args, kwargs, modules, optimizers, shared)
         finally:
             _captured_by.set(None)
 
@@ -92,8 +110,8 @@ _capturing = threading.Lock()
 _captured_by: contextvars.ContextVar[int | None] = contextvars.ContextVar("captured", default=None)
 
 
-def _capture(function, args: tuple, kwargs: dict, modules, optimizers) -> Captured:
-    found_modules, found_optimizers = _find(function)
+def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -> Captured:
+    found_modules, found_optimizers, scalers = _find(function) if shared is None else ([], [], shared.scalers)
     modules = _once_each([*_as_list(modules), *found_modules])
     optimizers = _once_each([*_as_list(optimizers), *found_optimizers])
     _refuse_distributed(modules)
@@ -105,6 +123,8 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers) -> Captur
     device = _device(leaves, tensors)
     names = Names()
     recorder = Recorder(FakeTensorMode(static_shapes=True), names, device)
+    for name, tensor in shared.state.items() if shared else ():
+        recorder.know(tensor, name)
     for tensor, name in tensors:
         recorder.know(tensor, name)
     for i, module in enumerate(modules):
@@ -115,6 +135,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers) -> Captur
     with contextlib.ExitStack() as stack:
         for context in (names, TracedMath(), in_users_words(), same_generator(), gradients):
             stack.enter_context(context)
+        scaling = stack.enter_context(Scalers(recorder, scalers, optimizers))
         watched = stack.enter_context(Optimizers(recorder))
         attributes = stack.enter_context(Attributes(modules))
         parameter_names = {id(tensor): name for tensor, name in reversed(tensors)}
@@ -126,6 +147,8 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers) -> Captur
         if not optimizers:
             for tensor, _ in tensors:
                 gradients.watch(tensor, must_be_dropped=True)
+        if shared is not None:
+            _add_shared(recorder, shared)
         inputs, fakes = _add_inputs(recorder, leaves, tree)
         for tensor, _ in tensors:
             recorder.add_state(tensor)
@@ -149,12 +172,15 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers) -> Captur
     hyperparameters = {
         name: place for name, place in watched.hyperparameters.items() if name in used
     }
+    brought = _bring_the_rest(recorder, watched, shared) if shared else {}
     declarations = _in_order(recorder.declarations.values())
     return Captured(
         text=_graph_text(declarations, hyperparameters, lines, returned),
         inputs=inputs,
+        brought=brought,
         state={d.name: d.tensor for d in declarations if d.kind == "param"},
         constants={d.name: d.tensor for d in declarations if d.kind == "const"},
+        updates=bool(recorder.updated & set(recorder.declarations)),
         hyperparameters=hyperparameters,
         declarations=declarations,
         batch_tree=tree,
@@ -170,6 +196,8 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers) -> Captur
         gradients=gradients.watched,
         modules=modules,
         optimizers=watched.seen,
+        scalers=scaling.seen,
+        _fixed_scalers=scaling.fixed,
         device=device,
         autocast=torch.is_autocast_enabled(device.type),
         _group_sizes={
@@ -190,6 +218,30 @@ def _add_inputs(recorder: Recorder, leaves: list[Any], tree) -> tuple[dict, list
         else:
             fakes.append(leaf)
     return inputs, fakes
+
+
+def _add_shared(recorder: Recorder, shared: Shared) -> None:
+    for tensor in shared.state.values():
+        recorder.add_state(tensor)
+    for constant in shared.constants:
+        recorder.declarations[recorder.names.unique(constant.name)] = constant
+
+
+def _bring_the_rest(recorder: Recorder, watched: Optimizers, shared: Shared) -> dict[str, torch.Tensor]:
+    """What the other step does not have becomes an input."""
+    brought = {}
+    known = {*shared.state, *(constant.name for constant in shared.constants)}
+    if watched.new_state:
+        raise Error("the optimizer has state for it that the compiled step does not have")
+    for declaration in recorder.declarations.values():
+        root = declaration.root or declaration.name
+        if declaration.kind == "input" or root in known:
+            continue
+        if root in recorder.updated:
+            raise Error(f"it updates {declaration.name}, which the compiled step does not have")
+        declaration.kind = "input"
+        brought[declaration.name] = declaration.tensor
+    return brought
 
 
 def _trains_by_itself(recorder: Recorder) -> bool:
@@ -282,9 +334,9 @@ def _refuse_distributed(modules: list[torch.nn.Module]) -> None:
             raise Error("a fully sharded module cannot be captured; give Ebb the plain module")
 
 
-def _find(function: Callable[..., Any]) -> tuple[list, list]:
-    """Modules and optimizers among what a function refers to, directly or through functions."""
-    modules, optimizers, seen = [], [], set()
+def _find(function: Callable[..., Any]) -> tuple[list, list, list]:
+    """Modules, optimizers and scalers among what a function refers to, directly or through functions."""
+    modules, optimizers, scalers, seen = [], [], [], set()
 
     def look(value: Any, depth: int) -> None:
         if id(value) in seen or depth > 4:
@@ -294,6 +346,8 @@ def _find(function: Callable[..., Any]) -> tuple[list, list]:
             modules.append(value)
         elif isinstance(value, torch.optim.Optimizer):
             optimizers.append(value)
+        elif isinstance(value, torch.amp.GradScaler):
+            scalers.append(value)
         elif isinstance(value, functools.partial):
             for part in (value.func, *value.args, *value.keywords.values()):
                 look(part, depth + 1)
@@ -316,7 +370,7 @@ def _find(function: Callable[..., Any]) -> tuple[list, list]:
                 look(part, depth + 1)
 
     look(function, 0)
-    return modules, optimizers
+    return modules, optimizers, scalers
 
 
 # The text.

@@ -19,6 +19,15 @@ TENSOR = object()
 """Stands in a list of leaves where a tensor goes."""
 
 
+@dataclasses.dataclass(frozen=True)
+class Shared:
+    """What a step has in its arena from step to step, in the order in which it is declared."""
+
+    state: dict[str, torch.Tensor]
+    constants: list[Declaration]
+    scalers: list[torch.amp.GradScaler]
+
+
 @dataclasses.dataclass
 class Captured:
     """A captured training step.
@@ -30,8 +39,10 @@ class Captured:
 
     text: str = dataclasses.field(repr=False)
     inputs: dict[str, torch.Tensor] = dataclasses.field(repr=False)
+    brought: dict[str, torch.Tensor] = dataclasses.field(repr=False)  # inputs that are no part of the batch
     state: dict[str, torch.Tensor] = dataclasses.field(repr=False)
     constants: dict[str, torch.Tensor] = dataclasses.field(repr=False)
+    updates: bool = dataclasses.field(repr=False)  # whether it changes any state
     hyperparameters: dict[str, Hyperparameter]
     declarations: list[Declaration] = dataclasses.field(repr=False)
     batch_tree: pytree.TreeSpec = dataclasses.field(repr=False)
@@ -47,6 +58,8 @@ class Captured:
     gradients: list[torch.Tensor] = dataclasses.field(repr=False)  # whose .grad is the step's
     modules: list[torch.nn.Module] = dataclasses.field(repr=False)
     optimizers: list[torch.optim.Optimizer] = dataclasses.field(repr=False)
+    scalers: list[torch.amp.GradScaler] = dataclasses.field(repr=False)
+    _fixed_scalers: list[tuple] = dataclasses.field(repr=False)
     device: torch.device = dataclasses.field(repr=False)
     autocast: bool = dataclasses.field(repr=False)  # whether it was on around the step
     _group_sizes: dict[int, list[int]] = dataclasses.field(repr=False)
@@ -61,11 +74,13 @@ class Captured:
                     f"{key} of parameter group {group} was {value} when the step was captured and "
                     f"is {now}: another computation. Capture the step again"
                 )
-        if torch.is_autocast_enabled(self.device.type) != self.autocast:
-            raise Error(
-                "torch.autocast is on around the step and was not when it was captured, or the other "
-                "way round; give autocast= to compile, or capture again"
-            )
+        for scaler, key, value in self._fixed_scalers:
+            if getattr(scaler, key) != value:
+                raise Error(
+                    f"{key.lstrip('_')} of the gradient scaler was {value} when the step was captured and is "
+                    f"{getattr(scaler, key)}; capture the step again"
+                )
+        self.check_autocast()
         for module, training in self._modes:
             if module.training != training:
                 word = "training" if training else "evaluating"
@@ -83,6 +98,13 @@ class Captured:
             ]:
                 raise Error("the optimizer has other parameters than when the step was captured; "
                             "capture the step again")
+
+    def check_autocast(self) -> None:
+        if torch.is_autocast_enabled(self.device.type) != self.autocast:
+            raise Error(
+                "torch.autocast is on around the step and was not when it was captured, or the other "
+                "way round; give autocast= to compile, or capture again"
+            )
 
     def scalar_values(self) -> dict[str, float]:
         """The runtime scalars as they are now, checked against what was captured."""

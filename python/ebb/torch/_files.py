@@ -39,10 +39,18 @@ def save(captured: Captured, path: str | os.PathLike[str]) -> None:
             now = torch.empty_like(new.tensor)
             new.fill(now)
         tensors[names[id(new.tensor)]] = _bytes_of(now)
-    tensors[GENERATOR] = torch.get_rng_state()
+    device = captured.device
+    tensors[GENERATOR] = (
+        torch.get_rng_state() if device.type == "cpu" else torch.cuda.get_rng_state(device)
+    )
     metadata = {"format": "ebb-step-1"}
+    if device.type != "cpu":
+        metadata["device"] = device.type
+        metadata["tf32.matmul"] = str(torch.backends.cuda.matmul.allow_tf32).lower()
+        metadata["tf32.cudnn"] = str(torch.backends.cudnn.allow_tf32).lower()
     if torch.are_deterministic_algorithms_enabled():
-        metadata["deterministic"] = "true"
+        only_warns = torch.is_deterministic_algorithms_warn_only_enabled()
+        metadata["deterministic"] = "warn" if only_warns else "true"
     for name, value in captured.scalar_values().items():
         metadata[f"scalar.{name}"] = value.hex()
     _replace(path.with_suffix(".safetensors"), lambda p: save_file(tensors, p, metadata))

@@ -115,6 +115,7 @@ class Declaration:
     meta: Meta
     tensor: torch.Tensor  # the real one
     shares: str = ""
+    root: str = ""  # the declaration whose bytes these are, where it shares
 
     def text(self) -> str:
         tail = f" ~ {self.shares}" if self.shares else ""

@@ -53,6 +53,14 @@ def user_line(error: BaseException | None = None) -> str:
     return ""
 
 
+def levels_to_user() -> int:
+    """`stacklevel` for warnings of the caller: the line outside of Ebb."""
+    level, frame = 1, sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_EBB):
+        level, frame = level + 1, frame.f_back
+    return level
+
+
 def _is_standard(file: str) -> bool:
     return file.startswith(_STANDARD) and "/site-packages/" not in file
 

@@ -121,6 +121,11 @@ class Recorder(TorchDispatchMode):
         return self._reals.get(id(fake), fake)
 
     def _declare(self, kind: str, name: str, tensor: torch.Tensor, fake: FakeTensor) -> None:
+        if tensor.device != self.device:
+            remedy = f"make it there ({user_line()})"
+            if tensor.dim() == 0:
+                remedy += "; an optimizer keeps its count of steps there with fused=True or capturable=True"
+            raise Error(f"the step is on {self.device}, and {name} on {tensor.device}: {remedy}")
         meta = Meta.of(fake)
         key = fake.untyped_storage()._cdata
         storage = self._storages.get(key)
@@ -132,7 +137,7 @@ class Recorder(TorchDispatchMode):
                     f"{name} and {storage.root} share memory, and neither covers it; "
                     "give each its own with .clone()"
                 )
-            self.declarations[name] = Declaration(kind, name, meta, tensor, where)
+            self.declarations[name] = Declaration(kind, name, meta, tensor, where, storage.root)
             storage.views.setdefault(meta, name)
             return
         if meta.offset != 0 or meta.extent != fake.untyped_storage().nbytes():
@@ -308,6 +313,11 @@ class Recorder(TorchDispatchMode):
                 raise Error(
                     f"{_operators.name_of(func)} makes a tensor of layout {tensor.layout}, which "
                     f"cannot be captured ({user_line()}); use dense tensors, also for gradients"
+                )
+            if tensor.device != self.device:
+                raise Error(
+                    f"{_operators.name_of(func)} makes a tensor on {tensor.device} in a step on "
+                    f"{self.device} ({user_line()}); make it there, with device="
                 )
         if len(tensors) == 1 and self._is_same_value(func, bound, tensors[0]):
             return

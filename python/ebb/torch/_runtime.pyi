@@ -7,15 +7,25 @@ import torch
 def torch_versions() -> tuple[str, str]:
     """The torch that this was built with, and the one that it runs with."""
 
+class Measurements:
+    """What was measured of operations, so that nothing is measured twice."""
+
+    def __init__(self) -> None: ...
+
+    def __len__(self) -> int: ...
+
+def plan(text: str, *, device: str = ..., budget: str = ..., host_budget: str = ..., known: Measurements | None = ..., progress: Callable[[str, int, int], None] | None = ...) -> str:
+    """Whether a step fits, without making it: its report, as JSON."""
+
 class Step:
     """A step made ready to run: program, arena, kernels."""
 
-    def __init__(self, text: str, progress: Callable[[int, int], None] | None = ...) -> None:
+    def __init__(self, text: str, *, device: str = ..., budget: str = ..., host_budget: str = ..., shares_arena_of: Step | None = ..., known: Measurements | None = ..., evaluations: int | None = ..., progress: Callable[[str, int, int], None] | None = ...) -> None:
         """
-        Measures every distinct operation, plans the arena and binds the kernels; ``progress(done, total)`` is told how far it is.
+        Measures every distinct operation, plans for the budget, lays out the arena and binds the kernels; ``progress(what, done, total)`` is told how far it is.
         """
 
-    def memory(self, name: str) -> Annotated[torch.Tensor, dict(dtype='uint8', shape=(None,), order='C', device='cpu')]:
+    def memory(self, name: str) -> Annotated[torch.Tensor, dict(dtype='uint8', shape=(None,), order='C')]:
         """
         The bytes of the storage behind a tensor, as long as somebody has them.
         """
@@ -23,8 +33,29 @@ class Step:
     def layout(self, name: str) -> tuple:
         """Element type, sizes, strides, and bytes from the start of the storage."""
 
-    def run(self, scalars: Mapping[str, float]) -> None:
+    def run(self, scalars: Mapping[str, float], is_timed: bool = ...) -> None:
         """One step, with values for all runtime scalars."""
+
+    def settle(self) -> None:
+        """Returns when the device has done all that was put into it."""
+
+    def take_notes(self) -> list[str]:
+        """What people should hear of and nobody has been told yet: a line each."""
+
+    def report(self) -> str:
+        """What was measured and planned, as JSON."""
+
+    def trace(self) -> str:
+        """The last step, if it was timed, for ui.perfetto.dev."""
+
+    def predicted_trace(self) -> str:
+        """The step as predicted, likewise; empty where the step fits as it is."""
+
+    def plan(self) -> str:
+        """The plan file; empty where the step fits as it is."""
+
+    def text(self) -> str:
+        """The graph as it runs."""
 
     def program(self) -> str:
         """The instructions and where everything lies, as text."""
@@ -32,6 +63,12 @@ class Step:
     @property
     def state_is_whole(self) -> bool:
         """Whether no state was updated in a step that failed."""
+
+    @property
+    def generation(self) -> int:
+        """
+        Grows when a run has put inputs and outputs elsewhere, or changed the report.
+        """
 
     @property
     def outputs(self) -> list: ...

@@ -15,7 +15,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 
 from ebb import Error
 
-from ._captured import Captured
+from ._captured import Captured, Shared
+from ._scaler import TENSORS
 
 
 @dataclasses.dataclass
@@ -31,6 +32,8 @@ class State:
     def __init__(self, captured: Captured, place_of: Callable[[str], torch.Tensor]) -> None:
         self._optimizers = captured.optimizers
         self._parameters = captured.gradients
+        self._scalers = captured.scalers
+        self._constants = [d for d in captured.declarations if d.kind == "const"]
         new = {id(state.tensor): state for state in captured.new_state}
         owners = _owners(captured)
         self._entries = [
@@ -86,6 +89,23 @@ class State:
             raise Error(f"{entry.name} is no longer there; compile the step again")
         return tensor
 
+    def shared(self) -> Shared:
+        """What another program in the same arena must declare."""
+        state = {entry.name: entry.tensor for entry in self._entries}
+        return Shared(state, self._constants, self._scalers)
+
+    def check_places(self, place_of: Callable[[str], torch.Tensor]) -> None:
+        """Raises where another program has the state elsewhere, or of another type."""
+        for entry in self._entries:
+            place, ours = place_of(entry.name), entry.place
+            if (
+                place.data_ptr() != ours.data_ptr()
+                or place.dtype != ours.dtype
+                or place.size() != ours.size()
+                or place.stride() != ours.stride()
+            ):
+                raise Error(f"{entry.name} does not lie where it lies in the compiled step")
+
     def drop_gradients(self) -> None:
         for parameter in self._parameters:
             if parameter.grad is not None:
@@ -110,7 +130,7 @@ class State:
                 storage = entry.place.untyped_storage()
                 if storage.data_ptr() not in moved:
                     moved[storage.data_ptr()] = storage.clone()
-                entry.tensor.data = torch.empty(0, dtype=entry.place.dtype).set_(
+                entry.tensor.data = entry.place.new_empty(0).set_(
                     moved[storage.data_ptr()],
                     entry.place.storage_offset(),
                     entry.place.size(),
@@ -129,6 +149,9 @@ def _owners(captured: Captured) -> dict[int, tuple]:
                 for key, tensor in table.items():
                     if isinstance(tensor, torch.Tensor):
                         owners.setdefault(id(tensor), (table, key))
+    for scaler in captured.scalers:
+        for key in TENSORS:
+            owners.setdefault(id(getattr(scaler, key)), (scaler.__dict__, key))
     kept = [
         (optimizer, parameter, key, tensor)
         for optimizer in captured.optimizers

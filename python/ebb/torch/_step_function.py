@@ -1,4 +1,4 @@
-"""The training step everybody writes, as a function of the batch."""
+"""What everybody does with a model, a loss and an optimizer, as functions of the batch."""
 
 from __future__ import annotations
 
@@ -12,63 +12,111 @@ import torch.utils._pytree as pytree
 from ebb import Error
 
 
+class Task:
+    """What a model is trained for.
+
+    Its functions are what an eager loop does, and running them eagerly gives the same bits as Ebb does.
+    """
+
+    def __init__(
+        self,
+        model: torch.nn.Module,
+        loss_fn: Callable[..., torch.Tensor] | None,
+        optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
+        *,
+        clip_grad_norm: float | None = None,
+        autocast: torch.dtype | None = None,
+        accumulate: int = 1,
+        scaler: torch.amp.GradScaler | None = None,
+    ) -> None:
+        self.model = model
+        self.loss_fn = loss_fn
+        self.optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
+        self._clip_grad_norm = clip_grad_norm
+        self._autocast = autocast
+        self._accumulate = accumulate
+        self._scaler = scaler or torch.amp.GradScaler(enabled=False)  # which does nothing
+        if not isinstance(model, torch.nn.Module):
+            raise Error(f"the model must be a torch.nn.Module, and is a {type(model).__name__}")
+        for one in self.optimizers:
+            if not isinstance(one, torch.optim.Optimizer):
+                raise Error(
+                    f"the optimizer must be a torch.optim.Optimizer, and is a {type(one).__name__}"
+                )
+        if not isinstance(self._scaler, torch.amp.GradScaler):
+            raise Error(f"the scaler must be a torch.amp.GradScaler, and is a {type(scaler).__name__}")
+        if accumulate < 1:
+            raise Error(f"accumulate must be at least 1, and is {accumulate}")
+
+    def step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """Loss, backward, optimizer step; returns the loss."""
+        for one in self.optimizers:
+            one.zero_grad(set_to_none=True)
+        if self._accumulate == 1:
+            loss = self._loss_of(args, kwargs)
+            self._scaler.scale(loss).backward()
+        else:
+            loss = None
+            for part_args, part_kwargs in _parts((args, kwargs), self._accumulate):
+                part = self._loss_of(part_args, part_kwargs) / self._accumulate
+                self._scaler.scale(part).backward()
+                loss = part.detach() if loss is None else loss + part.detach()
+        if self._clip_grad_norm is not None:
+            for one in self.optimizers:
+                self._scaler.unscale_(one)
+            parameters = [p for one in self.optimizers for g in one.param_groups for p in g["params"]]
+            torch.nn.utils.clip_grad_norm_(parameters, self._clip_grad_norm)
+        for one in self.optimizers:
+            self._scaler.step(one)
+        self._scaler.update()
+        return loss.detach()
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """The loss, without gradients."""
+        with torch.no_grad():
+            return self._loss_of(args, kwargs)
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        """The model's output, without gradients."""
+        with torch.no_grad(), self._precision():
+            if len(args) == 1 and not kwargs:
+                return self._output_of(args[0])
+            return self.model(*args, **kwargs)
+
+    def _loss_of(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
+        with self._precision():
+            if kwargs:
+                return _loss(self.loss_fn, self.model(*args, **kwargs), (kwargs,))
+            inputs, targets = (args[:-1], args[-1:]) if len(args) > 1 else (args, ())
+            if len(inputs) == 1 and isinstance(inputs[0], (dict, tuple, list)):
+                return _loss(self.loss_fn, self._output_of(inputs[0]), targets)
+            if self.loss_fn is None:
+                return _loss(None, self.model(*args), ())
+            return _loss(self.loss_fn, self.model(*inputs), targets)
+
+    def _output_of(self, inputs: Any) -> Any:
+        """Inputs that are a tuple or a dict are spread over the model's arguments."""
+        if isinstance(inputs, dict):
+            return self.model(**inputs)
+        if isinstance(inputs, (tuple, list)):
+            return self.model(*inputs)
+        return self.model(inputs)
+
+    def _precision(self) -> contextlib.AbstractContextManager:
+        if not self._autocast:
+            return contextlib.nullcontext()
+        device = next((p.device.type for p in self.model.parameters()), "cpu")
+        return torch.autocast(device, dtype=self._autocast)
+
+
 def step_function(
     model: torch.nn.Module,
     loss_fn: Callable[..., torch.Tensor] | None,
     optimizer: torch.optim.Optimizer | Sequence[torch.optim.Optimizer],
-    *,
-    clip_grad_norm: float | None = None,
-    autocast: torch.dtype | None = None,
-    accumulate: int = 1,
+    **options: Any,
 ) -> Callable[..., torch.Tensor]:
-    """`step(*batch)` or `step(**batch)`: loss, backward, optimizer step; returns the loss.
-
-    This is what an eager loop does, and running it eagerly gives the same bits as Ebb does.
-    """
-    optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
-    if not isinstance(model, torch.nn.Module):
-        raise Error(f"the model must be a torch.nn.Module, and is a {type(model).__name__}")
-    for one in optimizers:
-        if not isinstance(one, torch.optim.Optimizer):
-            raise Error(f"the optimizer must be a torch.optim.Optimizer, and is a {type(one).__name__}")
-    if accumulate < 1:
-        raise Error(f"accumulate must be at least 1, and is {accumulate}")
-
-    def loss_of(args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
-        device = next((p.device.type for p in model.parameters()), "cpu")
-        context = torch.autocast(device, dtype=autocast) if autocast else contextlib.nullcontext()
-        with context:
-            if kwargs:
-                return _loss(loss_fn, model(*args, **kwargs), (kwargs,))
-            inputs, targets = (args[:-1], args[-1:]) if len(args) > 1 else (args, ())
-            if len(inputs) == 1 and isinstance(inputs[0], dict):
-                return _loss(loss_fn, model(**inputs[0]), targets)
-            if len(inputs) == 1 and isinstance(inputs[0], (tuple, list)):
-                return _loss(loss_fn, model(*inputs[0]), targets)
-            if loss_fn is None:
-                return _loss(None, model(*args), ())
-            return _loss(loss_fn, model(*inputs), targets)
-
-    def step(*args: Any, **kwargs: Any) -> torch.Tensor:
-        for one in optimizers:
-            one.zero_grad(set_to_none=True)
-        if accumulate == 1:
-            loss = loss_of(args, kwargs)
-            loss.backward()
-        else:
-            loss = None
-            for part_args, part_kwargs in _parts((args, kwargs), accumulate):
-                part = loss_of(part_args, part_kwargs) / accumulate
-                part.backward()
-                loss = part.detach() if loss is None else loss + part.detach()
-        if clip_grad_norm is not None:
-            parameters = [p for one in optimizers for g in one.param_groups for p in g["params"]]
-            torch.nn.utils.clip_grad_norm_(parameters, clip_grad_norm)
-        for one in optimizers:
-            one.step()
-        return loss.detach()
-
-    return step
+    """`step(*batch)` or `step(**batch)`: loss, backward, optimizer step; returns the loss."""
+    return Task(model, loss_fn, optimizer, **options).step
 
 
 def _loss(loss_fn, output: Any, targets: tuple) -> torch.Tensor:

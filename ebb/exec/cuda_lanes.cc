@@ -1,0 +1,187 @@
+#include "ebb/exec/cuda_lanes.h"
+
+#include <cmath>
+#include <map>
+#include <memory>
+
+#include <fmt/format.h>
+
+namespace ebb::exec {
+namespace {
+
+constexpr std::array kCopyLanes = {Lane::kToHost, Lane::kToDevice};
+
+void destroy(std::vector<cudaEvent_t>& events) {
+  for (cudaEvent_t event : events) {
+    if (event != nullptr) cudaEventDestroy(event);
+  }
+}
+
+}  // namespace
+
+Error cuda_error(cudaError_t code, const char* what) {
+  static_cast<void>(cudaGetLastError());  // it has been heard of
+  const bool is_short = code == cudaErrorMemoryAllocation;
+  return {
+      .kind = is_short ? ErrorKind::kInfeasible : ErrorKind::kBadInput,
+      .code = {},
+      .message = fmt::format("{}: {} ({})", what, cudaGetErrorString(code), cudaGetErrorName(code)),
+      .place = {}};
+}
+
+Result<CudaLanes::Streams*> CudaLanes::streams_of(int device) {
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<Streams>>& known =
+      *new std::map<int, std::unique_ptr<Streams>>;  // NOLINT(*-owning-memory): steps may end later
+  const std::scoped_lock lock(mutex);
+  std::unique_ptr<Streams>& streams = known[device];
+  if (streams != nullptr) return streams.get();
+  auto made = std::make_unique<Streams>();
+  for (cudaStream_t& stream : made->lanes) {
+    const cudaError_t code = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
+    if (code != cudaSuccess) return fail(cuda_error(code, "cannot make a stream"));
+  }
+  streams = std::move(made);
+  return streams.get();
+}
+
+Status CudaLanes::open(int device) {
+  auto streams = streams_of(device);
+  if (!streams) return fail(std::move(streams.error()));
+  streams_ = *streams;
+  for (auto [event, flags] : {std::pair(&meeting_, unsigned{cudaEventDisableTiming}),
+                              std::pair(&began_, unsigned{cudaEventDefault})}) {
+    const cudaError_t code = cudaEventCreateWithFlags(event, flags);
+    if (code != cudaSuccess) return fail(cuda_error(code, "cannot make an event"));
+  }
+  return {};
+}
+
+CudaLanes::~CudaLanes() {
+  if (streams_ != nullptr) {
+    for (cudaStream_t stream : streams_->lanes) cudaStreamSynchronize(stream);
+  }
+  if (kept_ != nullptr) cudaGraphExecDestroy(kept_);
+  destroy(done_);
+  destroy(starts_);
+  destroy(ends_);
+  if (meeting_ != nullptr) cudaEventDestroy(meeting_);
+  if (began_ != nullptr) cudaEventDestroy(began_);
+}
+
+void CudaLanes::note(cudaError_t code, const char* what) {
+  if (code != cudaSuccess && status_) status_ = fail(cuda_error(code, what));
+}
+
+Status CudaLanes::take_error() {
+  Status status = std::move(status_);
+  status_ = {};
+  return status;
+}
+
+cudaEvent_t CudaLanes::event(std::vector<cudaEvent_t>& events, std::size_t i, unsigned flags) {
+  if (events.size() <= i) events.resize(i + 1, nullptr);
+  if (events[i] == nullptr) note(cudaEventCreateWithFlags(&events[i], flags), "making an event");
+  return events[i];
+}
+
+void CudaLanes::meet(cudaStream_t first, cudaStream_t then, cudaEvent_t event) {
+  note(cudaEventRecord(event, first), "recording an event");
+  note(cudaStreamWaitEvent(then, event, 0), "waiting for an event");
+}
+
+void CudaLanes::begin(std::size_t instructions, bool is_timed) {
+  turn_ = std::unique_lock(streams_->mutex);
+  times_step_ = is_timed;
+  is_timed_.assign(is_timed ? instructions : 0, false);
+  is_used_ = {};
+  meet(caller_, stream(Lane::kCompute), meeting_);
+  if (keeps_) {
+    note(cudaStreamBeginCapture(stream(Lane::kCompute), cudaStreamCaptureModeThreadLocal),
+         "keeping a step");
+  }
+  note(cudaEventRecord(began_, stream(Lane::kCompute)), "recording an event");
+}
+
+void CudaLanes::wait(Lane lane, std::uint32_t instruction) {
+  note(cudaStreamWaitEvent(stream(lane), event(done_, instruction, cudaEventDisableTiming), 0),
+       "waiting for an event");
+}
+
+void CudaLanes::start(Lane lane, std::uint32_t instruction) {
+  if (!times_step_) return;
+  note(cudaEventRecord(event(starts_, instruction, cudaEventDefault), stream(lane)), "timing");
+}
+
+void CudaLanes::copy(Lane lane, std::byte* to, const std::byte* from, std::size_t size) {
+  bool& is_used = is_used_[static_cast<std::size_t>(lane)];
+  // A lane that is first used in this step starts after its begin.
+  if (!is_used && lane != Lane::kCompute) {
+    note(cudaStreamWaitEvent(stream(lane), began_, 0), "waiting for an event");
+  }
+  is_used = true;
+  note(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream(lane)), "copying");
+}
+
+void CudaLanes::finish(Lane lane, std::uint32_t instruction) {
+  note(cudaEventRecord(event(done_, instruction, cudaEventDisableTiming), stream(lane)),
+       "recording an event");
+  if (!times_step_) return;
+  note(cudaEventRecord(event(ends_, instruction, cudaEventDefault), stream(lane)), "timing");
+  is_timed_[instruction] = true;
+}
+
+Status CudaLanes::end() {
+  for (const Lane lane : kCopyLanes) {
+    if (is_used_[static_cast<std::size_t>(lane)]) {
+      meet(stream(lane), stream(Lane::kCompute), meeting_);
+    }
+  }
+  if (keeps_) end_keeping();
+  meet(stream(Lane::kCompute), caller_, meeting_);
+  turn_ = {};
+  return take_error();
+}
+
+// What was put in is a graph of CUDA's now.
+void CudaLanes::end_keeping() {
+  keeps_ = false;
+  cudaGraph_t graph = nullptr;
+  note(cudaStreamEndCapture(stream(Lane::kCompute), &graph), "keeping a step");
+  if (status_) {
+    if (kept_ != nullptr) cudaGraphExecDestroy(kept_);
+    kept_ = nullptr;
+    note(cudaGraphInstantiate(&kept_, graph, 0), "keeping a step");
+  }
+  if (graph != nullptr) cudaGraphDestroy(graph);
+}
+
+Status CudaLanes::replay() {
+  const std::scoped_lock turn(streams_->mutex);
+  meet(caller_, stream(Lane::kCompute), meeting_);
+  note(cudaGraphLaunch(kept_, stream(Lane::kCompute)), "doing a kept step");
+  meet(stream(Lane::kCompute), caller_, meeting_);
+  return take_error();
+}
+
+Status CudaLanes::settle() {
+  note(cudaStreamSynchronize(stream(Lane::kCompute)), "in the step");
+  return take_error();
+}
+
+Result<std::vector<Interval>> CudaLanes::times() {
+  if (Status ok = settle(); !ok) return fail(std::move(ok.error()));
+  std::vector<Interval> times(is_timed_.size());
+  const auto since_begin = [&](cudaEvent_t event) {
+    float passed = 0;
+    note(cudaEventElapsedTime(&passed, began_, event), "timing");
+    return Duration(std::llround(static_cast<double>(passed) * 1e6));
+  };
+  for (std::size_t i = 0; i < times.size(); ++i) {
+    if (is_timed_[i]) times[i] = {since_begin(starts_[i]), since_begin(ends_[i])};
+  }
+  if (Status ok = take_error(); !ok) return fail(std::move(ok.error()));
+  return times;
+}
+
+}  // namespace ebb::exec

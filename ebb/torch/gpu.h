@@ -1,0 +1,36 @@
+// What PyTorch needs on a GPU beyond what it needs on the CPU. A build without CUDA has it too, and
+// says that it cannot.
+#pragma once
+
+#include <memory>
+
+#include "ebb/base/result.h"
+#include "ebb/exec/backend.h"
+
+namespace ebb::torch {
+
+// kUsage in a build without CUDA, and where there is no such GPU. PyTorch is ready to use it then.
+[[nodiscard]] Status check_gpu(int device);
+[[nodiscard]] Result<std::unique_ptr<exec::Backend>> make_gpu_backend(int device);
+
+// Puts the allocator of allocator.h in front of PyTorch's own for GPU memory as well.
+void install_gpu_allocator();
+
+// Gives back what PyTorch's allocator keeps for later.
+void release_gpu_cache();
+
+// In its scope PyTorch puts kernels into the compute lane of a backend of make_gpu_backend, and
+// steps of it follow what the caller's stream has.
+class GpuScope {
+ public:
+  explicit GpuScope(exec::Backend& backend);
+  GpuScope(const GpuScope&) = delete;
+  GpuScope& operator=(const GpuScope&) = delete;
+  ~GpuScope();
+
+ private:
+  struct Streams;
+  std::unique_ptr<Streams> streams_;
+};
+
+}  // namespace ebb::torch

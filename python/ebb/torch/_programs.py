@@ -1,0 +1,96 @@
+"""The programs of a compiled step that take turns in its arena.
+
+The first is the one that was compiled. Batches of another structure, shape, type or memory layout, and
+evaluation, each get one of their own when they first come. All declare the same state in the same
+order, so that it lies in the same places, and lay out the rest of the arena as they like.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from ebb import Error
+
+from ._capture import capture_beside
+from ._load import _runtime
+from ._program import Program, view
+from ._progress import Progress
+from ._state import State
+
+
+class Programs:
+    KEPT = 8
+    """So many are kept besides the first; each has its instructions and kernels in memory."""
+
+    def __init__(self, first: Program, state: State, host_budget: str, known: Any) -> None:
+        self.first = first
+        self._known = known  # what was measured of operations; optimizers' are the same in all
+        self._state = state
+        self._host_budget = host_budget
+        self._others: list[tuple[str, Program]] = []  # what it does; most recently used last
+        self._said = False
+
+    def find(self, what: str, leaves: list[Any], tree: pytree.TreeSpec) -> Program | None:
+        """The program that does this with such a batch."""
+        if what == "step" and self.first.takes(leaves, tree):
+            return self.first
+        for i, (kind, program) in enumerate(self._others):
+            if kind == what and program.takes(leaves, tree):
+                self._others.append(self._others.pop(i))
+                return program
+        return None
+
+    def make(self, what: str, function: Callable[..., Any], args: tuple, kwargs: dict) -> Program:
+        """Captures a function for such a batch, and makes it ready in the arena."""
+        first = self.first.captured
+        captured = capture_beside(
+            self._state.shared(),
+            function,
+            args,
+            kwargs,
+            first.modules,
+            first.optimizers if what == "step" else [],
+        )
+        with Progress() as progress:
+            runtime = _runtime.Step(
+                captured.text,
+                device=str(captured.device),
+                host_budget=self._host_budget,
+                shares_arena_of=self.first.runtime,
+                known=self._known,
+                progress=progress,
+            )
+        self._state.check_places(lambda name: view(runtime, name))
+        program = Program(captured, runtime)
+        if len(self._others) == self.KEPT:
+            self._others.pop(0)
+            if not self._said:
+                self._said = True
+                warnings.warn(
+                    f"batches of more than {self.KEPT} other shapes: the programs for those least recently "
+                    "used are thrown away, and made again when they are needed. Pad batches to a few shapes",
+                    stacklevel=4,
+                )
+        self._others.append((what, program))
+        return program
+
+
+def describe(leaves: list[Any]) -> str:
+    """The shapes of a batch, for messages."""
+    shapes = [str(list(leaf.shape)) for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    return f"a batch of {', '.join(shapes)}" if shapes else "a batch without tensors"
+
+
+def refused(what: str, error: Error, remedy: str) -> Error:
+    """The error of making a program ready, with the words around it."""
+    return Error(
+        f"{what} cannot run in the memory of the compiled step: {error}\n{remedy}",
+        kind=error.kind,
+        code=error.code,
+        dump=error.dump,
+    )

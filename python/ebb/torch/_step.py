@@ -1,0 +1,282 @@
+"""A compiled step: a captured one, running in an arena of its own."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import threading
+import weakref
+from collections.abc import Callable, Iterator
+from typing import Any, Literal
+
+import torch
+import torch.utils._pytree as pytree
+from torch._subclasses.fake_tensor import FakeTensor
+
+import ebb
+from ebb import Error
+
+from ._capture import batch_arguments
+from ._captured import Captured
+from ._load import _runtime
+from ._memory import Memory, OutsideMeter
+from ._program import Program, view
+from ._programs import Programs, describe, refused
+from ._progress import Progress
+from ._report import Report
+from ._state import State
+from ._step_function import Task
+from ._stopwatch import Stopwatch
+
+OtherBatches = Literal["compile", "eager"]
+
+
+class Step:
+    """A training step inside a byte budget. Made by `compile` and `compile_step`."""
+
+    def __init__(
+        self,
+        captured: Captured,
+        function: Callable[..., Any],
+        budget: str | int,
+        host_budget: str | int | None = None,
+        other_batches: OtherBatches = "compile",
+        task: Task | None = None,
+    ) -> None:
+        if captured.device.type not in ("cpu", "cuda"):
+            raise Error(f"steps run on the CPU and on CUDA, and this one is on {captured.device}")
+        if other_batches not in ("compile", "eager"):
+            raise Error(f"other_batches is 'compile' or 'eager', and not {other_batches!r}")
+        self._lock = threading.Lock()
+        self._function = function
+        self._other_batches = other_batches
+        self._task = task  # whose step the function is; none where it is the user's own
+        host = "" if host_budget is None else as_budget(host_budget)
+        outside = OutsideMeter(captured.device)
+        known = _runtime.Measurements()
+        with Progress() as progress:
+            runtime = _runtime.Step(
+                captured.text,
+                device=str(captured.device),
+                budget=as_budget(budget),
+                host_budget=host,
+                known=known,
+                progress=progress,
+            )
+        self._captured = captured
+        self._stopwatch = Stopwatch(captured.device)
+        self._steps_done = 0
+        first = Program(captured, runtime)
+        for name, constant in captured.constants.items():
+            view(runtime, name).copy_(constant)
+        blocks: dict = {}
+        self._state = State(captured, lambda name: view(runtime, name, blocks))
+        self._programs: Programs | None = Programs(first, self._state, host, known)
+        # A step that was planned has the whole budget.
+        arena = json.loads(runtime.report())["budget_bytes"] if runtime.plan() else runtime.arena_bytes
+        self._outside_bytes = outside.bytes(arena)
+        self._look_at(first)
+        self._finalizer = weakref.finalize(self, State.give_back, self._state)
+        self._finalizer.atexit = False
+
+    def _look_at(self, first: Program) -> None:
+        """What is told about the compiled step; it may be planned again."""
+        runtime = first.runtime
+        self._generation = first.generation
+        self._program = runtime.program()
+        self._figures = json.loads(runtime.report())
+        self._plan = runtime.plan()
+        self._memory = Memory(
+            budget_bytes=self._figures["budget_bytes"],
+            peak_bytes=runtime.arena_bytes,
+            state_bytes=runtime.state_bytes,
+            bound_bytes=runtime.bound_bytes,
+            host_bytes=runtime.host_bytes,
+            outside_bytes=self._outside_bytes,
+        )
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """One training step; returns what the step function returns: the loss.
+
+        What is returned has memory of its own. For a batch of another structure, shape, type or
+        memory layout (the last one of an epoch) the step is captured once more when the first such
+        batch comes, and runs in the same memory; see `other_batches` of `compile`.
+        """
+        with self._lock:
+            if self._task is not None:
+                args, kwargs = batch_arguments(args, kwargs)
+            leaves, program = self._find("step", args, kwargs)
+            if program is None and self._other_batches == "eager":
+                result = self._function(*args, **kwargs)
+                self._steps_done += 1
+                return result
+            self._state.adopt()
+            if program is None:
+                self._captured.check_unchanged()
+                program = self._make(
+                    "step",
+                    self._function,
+                    args,
+                    kwargs,
+                    describe(leaves),
+                    "Compile with the largest batch or more budget, drop the last batch "
+                    "(drop_last=True), or train such batches eagerly, outside of the budget: "
+                    "other_batches='eager'",
+                )
+            is_first = program is self._programs.first
+            with self._stopwatch.step() if is_first else contextlib.nullcontext():
+                result = self._run(program, leaves)
+            self._steps_done += 1
+            return result
+
+    def trace(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
+        """One training step on a batch of the shape that was compiled for, timed by operation; writes its
+        timeline to a file that ui.perfetto.dev opens, and returns what the step returns."""
+        if self._programs is None:
+            raise Error("the step is closed")
+        first = self._programs.first
+        first.is_timed = True
+        try:
+            result = self(*args, **kwargs)
+        finally:
+            first.is_timed = False
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(first.runtime.trace())
+        return result
+
+    def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
+        """The loss of a batch, given as to the step itself: the model is in eval mode for it, and there
+        are no gradients. In the step's memory; what is returned has its own.
+
+        >>> import torch, ebb.torch
+        >>> model = torch.nn.Linear(4, 2)
+        >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        >>> batch = (torch.randn(8, 4), torch.randint(0, 2, (8,)))
+        >>> step = ebb.torch.compile(model, torch.nn.functional.cross_entropy, optimizer, batch)
+        >>> bool(step.evaluate(*batch) == step(*batch)), model.training
+        (True, True)
+        """
+        return self._run_in_eval_mode("evaluate", *batch_arguments(args, kwargs))
+
+    def predict(self, *args: Any, **kwargs: Any) -> Any:
+        """The model's output for inputs (without targets), likewise."""
+        return self._run_in_eval_mode("predict", args, kwargs)
+
+    def _run_in_eval_mode(self, what: Literal["evaluate", "predict"], args: tuple, kwargs: dict) -> Any:
+        if self._task is None:
+            raise Error(
+                f"a step made by compile_step has no {what}: Ebb does not know which part of the "
+                "function is the model. Call the model itself, or use ebb.torch.compile"
+            )
+        with self._lock, _in_eval_mode(self._task.model):
+            leaves, program = self._find(what, args, kwargs)
+            self._captured.check_autocast()
+            self._state.adopt()
+            if program is None:
+                program = self._make(
+                    what,
+                    getattr(self._task, what),
+                    args,
+                    kwargs,
+                    f"to {what} {describe(leaves)}",
+                    "Use smaller batches for it, or evaluate eagerly, outside of the budget: model.eval() "
+                    "and torch.no_grad()",
+                )
+            return self._run(program, leaves)
+
+    def _find(self, what: str, args: tuple, kwargs: dict) -> tuple[list[Any], Program | None]:
+        if self._programs is None:
+            raise Error("the step is closed")
+        leaves, tree = pytree.tree_flatten((args, kwargs))
+        if any(isinstance(leaf, FakeTensor) for leaf in leaves):
+            raise Error("a compiled step cannot be captured again as part of another one")
+        return leaves, self._programs.find(what, leaves, tree)
+
+    def _run(self, program: Program, leaves: list[Any]) -> Any:
+        try:
+            return program.run(leaves, self._state)
+        finally:
+            if program.generation != self._generation and program is self._programs.first:
+                self._look_at(program)
+
+    def _make(self, what: str, function, args: tuple, kwargs: dict, name: str, remedy: str) -> Program:
+        try:
+            return self._programs.make(what, function, args, kwargs)
+        except Error as error:
+            raise refused(name, error, remedy) from error
+
+    def memory(self) -> Memory:
+        """What the step holds, in bytes."""
+        return self._memory
+
+    def report(self) -> Report:
+        """What was measured, planned and predicted; and how many steps were done by now, how long the last
+        ones took (of the batches compiled for), and how many samples a second that is."""
+        with self._lock:
+            measured = {"steps_done": self._steps_done}
+            seconds = self._stopwatch.median()
+        if seconds is not None:
+            measured["step_seconds"] = seconds
+            first = next(iter(self._captured.inputs.values()), None)
+            if first is not None and first.dim() > 0:
+                measured["samples_per_second"] = first.size(0) / seconds
+        return Report({**self._figures, "measured": measured})
+
+    @property
+    def plan(self) -> str:
+        """The plan, as `ebb apply` takes it; empty where the step fits as it is."""
+        return self._plan
+
+    @property
+    def graph(self) -> ebb.Graph:
+        """The captured graph."""
+        return ebb.parse(self._captured.text)
+
+    @property
+    def captured(self) -> Captured:
+        """What was captured: text, state, inputs."""
+        return self._captured
+
+    def program(self) -> str:
+        """The instructions, and where in the arena everything lies, as text."""
+        return self._program
+
+    def __repr__(self) -> str:
+        state = "closed" if self._programs is None else f"{self._memory.peak_bytes} bytes"
+        return f"<ebb.torch.Step, {state}>"
+
+    def close(self) -> None:
+        """Gives everything back: parameters and optimizer state get memory of their own again.
+
+        Going out of scope does the same.
+        """
+        with self._lock:
+            self._finalizer()
+            self._programs = None
+
+    def __enter__(self) -> Step:
+        return self
+
+    def __exit__(self, *_: Any) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def _in_eval_mode(model: torch.nn.Module) -> Iterator[None]:
+    """Each module's mode is put back as it was."""
+    modes = [(part, part.training) for part in model.modules()]
+    try:
+        model.eval()
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+def as_budget(budget: str | int) -> str:
+    if isinstance(budget, int) and not isinstance(budget, bool):
+        return f"{budget}B"
+    if isinstance(budget, str):
+        return budget.strip()
+    raise Error(f"a budget is written '16GiB', '60%' or 'auto', and this is {budget!r}")

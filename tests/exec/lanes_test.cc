@@ -1,0 +1,187 @@
+// Lanes run side by side, and whatever their pace, the same bits come out.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <random>
+#include <thread>
+
+#include <gtest/gtest.h>
+
+#include "ebb/exec/executor.h"
+#include "ebb/graph/parse.h"
+#include "ebb/graph/print.h"
+#include "ebb/plan/simulate.h"
+#include "tests/exec/compiled.h"
+#include "tests/exec/hash_kernels.h"
+#include "tests/exec/runnable_graph.h"
+#include "tests/meaning/random_decisions.h"
+#include "tests/meaning/random_graph.h"
+#include "tests/sanitized.h"
+
+namespace ebb {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint64_t kGraphs = kSanitized ? 100 : 500;
+
+Compiled rewritten_program(const Graph& original, std::uint64_t seed, HashKernels& kernels) {
+  return compile(rewritten_at_random(original, seed, 30), kernels, {});
+}
+
+TEST(Lanes, GiveTheSameBitsAtAnyPace) {
+  constexpr std::uint64_t kPaces = kSanitized ? 10 : 4;
+  HashKernels kernels;
+  for (std::uint64_t seed = 0; seed < kGraphs / 2; ++seed) {
+    const Graph original = with_shuffled_lines(runnable_graph(seed), seed);
+    const Compiled compiled = rewritten_program(original, seed, kernels);
+    for (std::uint64_t pace = 0; pace < kPaces; ++pace) {
+      std::atomic<std::uint64_t> next = seed * kPaces + pace;
+      const auto dawdle = [&](Lane lane) {
+        std::mt19937_64 dice(next++ * 3 + static_cast<std::uint64_t>(lane));
+        // Now one lane is the slow one, now the other.
+        if (dice() % 3 == 0) std::this_thread::sleep_for(std::chrono::microseconds(dice() % 300));
+      };
+      ASSERT_EQ(find_difference(original, compiled, kernels, {.dawdle = dawdle}), "")
+          << "seed " << seed << ", pace " << pace << "\n"
+          << to_text(compiled.graph, compiled.program);
+    }
+  }
+}
+
+// The program without one of its waits.
+Program without_wait(const Program& program, std::size_t wait) {
+  Program less = program;
+  less.waits.erase(less.waits.begin() + static_cast<std::ptrdiff_t>(wait));
+  for (Instruction& instruction : less.instructions) {
+    if (instruction.first_wait > wait) {
+      --instruction.first_wait;
+    } else if (wait < instruction.first_wait + instruction.wait_count) {
+      --instruction.wait_count;
+    }
+  }
+  return less;
+}
+
+TEST(Lanes, NeedEveryWaitThatThereIs) {
+  HashKernels kernels;
+  std::size_t waits = 0;
+  for (std::uint64_t seed = 0; seed < kGraphs; ++seed) {
+    const Compiled compiled = rewritten_program(runnable_graph(seed), seed, kernels);
+    const Status right = check_races(compiled.graph, compiled.program);
+    ASSERT_TRUE(right) << right.error().message;
+    for (std::size_t i = 0; i < compiled.program.waits.size(); ++i) {
+      const Program less = without_wait(compiled.program, i);
+      ASSERT_FALSE(check_races(compiled.graph, less))
+          << "seed " << seed << ", wait " << i << "\n"
+          << print(compiled.graph) << to_text(compiled.graph, compiled.program);
+      ++waits;
+    }
+  }
+  EXPECT_GT(waits, kGraphs * 2);
+}
+
+TEST(Lanes, ProgramsWithoutCopiesHaveNothingToWaitFor) {
+  HashKernels kernels;
+  for (std::uint64_t seed = 0; seed < 50; ++seed) {
+    EXPECT_TRUE(compile(runnable_graph(seed), kernels, {}).program.waits.empty());
+  }
+}
+
+// %a leaves under %b and %c, and comes back under %d and %e. %c reads it, so that nobody gets its
+// bytes before it has left.
+constexpr const char* kStep = R"(graph step {
+  input %x: f32[1000]
+  %a: f32[1000] = test::op(%x) takes 20ms
+  %a.host: f32[1000] @host = ebb::swap_out(%a)
+  %b: f32[1000] = test::op(%x) takes 20ms
+  %c: f32[1000] = test::op(%b, %a) takes 20ms
+  %a.back: f32[1000] = ebb::swap_in(%a.host) after c
+  %d: f32[1000] = test::op(%c) takes 20ms
+  %e: f32[1000] = test::op(%d) takes 20ms
+  %f: f32[1000] = test::op(%e, %a.back) takes 20ms
+  return %f
+}
+)";
+
+class SlowLink : public testing::Test {
+ protected:
+  static constexpr Bandwidth kSpeed{100'000};  // 4000 bytes take 40 ms
+
+  HashKernels kernels_;
+  Compiled compiled_ = compile(parse_valid(kStep).value(), kernels_, {});
+
+  std::vector<exec::Interval> run() {
+    const auto arena = exec::Arena::make(compiled_.program.arena_size);
+    const auto host = exec::Arena::make(compiled_.program.host_size);
+    const auto compute = [](Lane lane) {
+      if (lane == Lane::kCompute) std::this_thread::sleep_for(milliseconds(20));
+    };
+    exec::ThreadLanes lanes({.to_host = kSpeed, .to_device = kSpeed, .dawdle = compute});
+    auto executor =
+        exec::Executor::make(compiled_.graph, compiled_.program, kernels_, {*arena, *host, lanes});
+    exec::Scalars scalars(compiled_.graph);
+    EXPECT_TRUE(executor->run(scalars, nullptr, /*is_timed=*/true));
+    return lanes.times().value();
+  }
+
+  [[nodiscard]] exec::Interval of(const std::vector<exec::Interval>& times,
+                                  const char* name) const {
+    const NodeId node = compiled_.graph.find_node(name);
+    for (std::size_t i = 0; i < times.size(); ++i) {
+      if (compiled_.program.instructions[i].node == node) return times[i];
+    }
+    return {};
+  }
+};
+
+TEST_F(SlowLink, CopiesRunUnderComputeAsPredicted) {
+  const std::vector<exec::Interval> times = run();
+  const auto is_under = [&](const char* copy, const char* kernel) {
+    return of(times, copy).start < of(times, kernel).end &&
+           of(times, kernel).start < of(times, copy).end;
+  };
+  EXPECT_TRUE(is_under("a.host", "b"));
+  EXPECT_TRUE(is_under("a.host", "c"));
+  EXPECT_TRUE(is_under("a.back", "d"));
+  EXPECT_TRUE(is_under("a.back", "e"));
+  EXPECT_GE(of(times, "a.back").start, of(times, "c").end) << "its trigger";
+  EXPECT_GE(of(times, "f").start, of(times, "a.back").end) << "it reads what comes back";
+
+  // Six kernels of 20 ms one after the other; each copy takes 40 ms under two of them. One after
+  // the other everything would take 200 ms. What is measured is never shorter than predicted.
+  Device device = find_device("cpu").value();
+  device.link = {kSpeed, kSpeed, kSpeed, kSpeed, Duration{}, Duration{}};
+  const Timeline predicted =
+      simulate(compiled_.graph, estimate_costs(compiled_.graph, device).value());
+  EXPECT_EQ(predicted.total, milliseconds(120));
+  EXPECT_GE(times.back().end, predicted.total);
+  EXPECT_LT(times.back().end, milliseconds(200));
+}
+
+TEST(Lanes, WorkInAForkedProcess) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers do not follow forks";
+  HashKernels kernels;
+  const Graph original = runnable_graph(3);
+  const Compiled compiled = rewritten_program(original, 3, kernels);
+  exec::ThreadLanes lanes;
+  const auto arena = exec::Arena::make(compiled.program.arena_size);
+  const auto host = exec::Arena::make(compiled.program.host_size);
+  auto executor =
+      exec::Executor::make(compiled.graph, compiled.program, kernels, {*arena, *host, lanes});
+  ASSERT_TRUE(executor);
+  exec::Scalars scalars(compiled.graph);
+  ASSERT_TRUE(executor->run(scalars));
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(executor->run(scalars) ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(executor->run(scalars));
+}
+
+}  // namespace
+}  // namespace ebb

@@ -1,0 +1,103 @@
+"""Training loops on a GPU: other batches, evaluation, scalers, reports. Skipped where there is none; scripts/device takes them to one."""
+
+import copy
+
+import pytest
+import torch
+import torch.nn.functional as F
+from same_bits import differences
+from small_models import Transformer, convolutional, images, perceptron, sentences, vectors, word_loss
+
+import ebb.torch
+from ebb.torch._step_function import step_function
+from ebb.torch._stopwatch import Stopwatch
+
+pytestmark = pytest.mark.cuda
+
+MODELS = {
+    "convolutional": (convolutional, F.cross_entropy, lambda n: images(n, 16)),
+    "transformer": (Transformer, word_loss, lambda n: sentences(n, 16, 100)),
+}
+
+
+def adam(model):
+    return torch.optim.Adam(model.parameters(), lr=1e-3, fused=True)
+
+
+def cuda(batch):
+    return tuple(tensor.cuda() for tensor in batch)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_epochs_with_a_partial_batch_and_evaluation_have_eager_bits(name):
+    make_model, loss_fn, make_batch = MODELS[name]
+    torch.manual_seed(0)
+    model = make_model().cuda()
+    other = copy.deepcopy(model)
+    optimizer, other_optimizer = adam(model), adam(other)
+    epoch = [cuda(make_batch(n)) for n in (6, 6, 3)]
+    step = ebb.torch.compile(other, loss_fn, other_optimizer, epoch[0])
+    eager = step_function(model, loss_fn, optimizer)
+
+    def evaluate(x, y):
+        model.eval()
+        with torch.no_grad():
+            loss = loss_fn(model(x), y)
+        model.train()
+        return loss
+
+    def train(step, evaluate):
+        torch.manual_seed(1)
+        losses = []
+        for _ in range(3):
+            losses += [step(*batch) for batch in epoch]
+            losses += [evaluate(*batch) for batch in epoch]
+        return [loss.item() for loss in losses]
+
+    assert train(step, step.evaluate) == train(eager, evaluate)
+    assert differences(model, optimizer, other, other_optimizer) == []
+
+
+def test_steps_with_a_scaler_have_eager_bits_and_skip_what_overflows():
+    torch.manual_seed(0)
+    model = perceptron().cuda()
+    other = copy.deepcopy(model)
+    optimizer, other_optimizer = adam(model), adam(other)
+    scaler, other_scaler = (torch.amp.GradScaler("cuda", init_scale=1024.0, growth_interval=2) for _ in range(2))
+    options = {"autocast": torch.float16}
+    x, y = cuda(vectors(6))
+    eager = step_function(model, F.cross_entropy, optimizer, scaler=scaler, **options)
+    step = ebb.torch.compile(other, F.cross_entropy, other_optimizer, (x, y), scaler=other_scaler, **options)
+    for batch in ((x, y), (x * 1e4, y), (x, y), (x, y), (x, y)):
+        ours, theirs = step(*batch), eager(*batch)
+        assert torch.equal(ours, theirs) or (ours.isnan() and theirs.isnan())
+        assert other_scaler.state_dict() == scaler.state_dict()
+    assert differences(model, optimizer, other, other_optimizer) == []
+
+
+def test_the_largest_batch_trains_and_all_memory_for_finding_it_is_given_back():
+    model = Transformer(blocks=4, dropout=0.0).cuda()
+    torch.cuda.empty_cache()
+    before = torch.cuda.memory_reserved()
+
+    def make_batch(n):
+        return cuda(sentences(n, 16, 100))
+
+    n = ebb.torch.largest_batch(make_batch, model, word_loss, adam(model), budget="8MiB", highest=4096)
+    assert torch.cuda.memory_reserved() <= before
+    step = ebb.torch.compile(model, word_loss, adam(model), make_batch(n), budget="8MiB")
+    assert torch.isfinite(step(*make_batch(n)))
+
+
+def test_steps_are_timed_in_the_stream_and_what_lies_outside_is_counted():
+    model = perceptron().cuda()
+    batch = cuda(vectors(5))
+    kept = torch.empty(32 << 20, dtype=torch.uint8, device="cuda")
+    step = ebb.torch.compile(model, F.cross_entropy, adam(model), batch)
+    assert step.memory().outside_bytes >= kept.numel()
+    for _ in range(60):
+        step(*batch)
+    torch.cuda.synchronize()
+    measured = step.report()["measured"]
+    assert measured["steps_done"] == 60 and 0 < measured["step_seconds"] < 1
+    assert len(step._stopwatch.seconds()) == Stopwatch.LAST

@@ -1,0 +1,155 @@
+"""The largest batch that fits is found without training anything."""
+
+import copy
+import io
+
+import pytest
+import torch
+import torch.nn.functional as F
+from same_bits import differences
+from small_models import perceptron, vectors
+from torch import nn
+
+import ebb
+import ebb.torch
+from ebb.torch._host_memory import available_host_bytes
+from ebb.torch._largest import _search
+from ebb.torch._progress import Progress
+
+
+def adam(model):
+    return torch.optim.Adam(model.parameters(), lr=1e-3)
+
+
+def test_it_compiles_and_half_as_many_again_do_not():
+    model = nn.Sequential(nn.Linear(6, 32), nn.ReLU(), nn.Linear(32, 32), nn.ReLU(), nn.Linear(32, 3))
+    n = ebb.torch.largest_batch(vectors, model, F.cross_entropy, adam(model), budget="40KiB")
+    assert n > 10
+
+    def compiled(count):
+        twin = copy.deepcopy(model)
+        return ebb.torch.compile(twin, F.cross_entropy, adam(twin), vectors(count), budget="40KiB")
+
+    step = compiled(n)
+    assert torch.isfinite(step(*vectors(n)))
+    assert step.report()["unconstrained_bytes"] > step.memory().budget_bytes >= step.memory().peak_bytes
+    with pytest.raises(ebb.Error, match="no plan fits"):
+        compiled(n + n // 2)
+
+
+def test_model_and_optimizer_stay_as_they_are():
+    model = perceptron()
+    twin = copy.deepcopy(model)
+    optimizer, twin_optimizer = adam(model), adam(twin)
+    places = [p.data_ptr() for p in model.parameters()]
+    batch = vectors(64)
+    generator = torch.get_rng_state()
+
+    def make_batch(n):
+        return tuple(tensor[:n].clone() for tensor in batch)
+
+    ebb.torch.largest_batch(make_batch, model, F.cross_entropy, optimizer, budget="1MiB", highest=64)
+    assert [p.data_ptr() for p in model.parameters()] == places
+    assert all(p.grad is None for p in model.parameters())
+    assert torch.equal(torch.get_rng_state(), generator)
+    assert differences(twin, twin_optimizer, model, optimizer) == []
+
+
+def test_it_stays_between_lowest_and_highest():
+    asked = []
+
+    def make_batch(n):
+        asked.append(n)
+        return vectors(n)
+
+    model = perceptron()
+    arguments = (make_batch, model, F.cross_entropy, adam(model))
+    assert ebb.torch.largest_batch(*arguments, budget="1GiB", lowest=3, highest=10) == 10
+    assert asked == [3, 6, 10]
+
+
+def test_where_not_even_the_lowest_fits_it_says_why():
+    model = perceptron()
+    with pytest.raises(ebb.Error, match="no plan fits into 1.0 KiB") as caught:
+        ebb.torch.largest_batch(vectors, model, F.cross_entropy, adam(model), budget="1KiB", lowest=8)
+    assert caught.value.kind == "infeasible"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"budget": "50%"}, "per cent"),
+        ({"lowest": 0}, "from 0 to None"),
+        ({"lowest": 5, "highest": 4}, "from 5 to 4"),
+        ({"budget": "lots"}, "cannot be read"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(options, words):
+    model = perceptron()
+    with pytest.raises(ebb.Error, match=words):
+        ebb.torch.largest_batch(vectors, model, F.cross_entropy, adam(model), **{"budget": "1MiB", **options})
+
+
+def test_batches_that_do_not_grow_are_refused():
+    model = perceptron()
+    with pytest.raises(ebb.Error, match=r"make_batch\(2\) gives a batch like one of another size"):
+        ebb.torch.largest_batch(lambda n: vectors(5), model, F.cross_entropy, adam(model), budget="1MiB")
+
+
+def test_less_host_memory_means_a_smaller_batch():
+    model = nn.Sequential(*[nn.Sequential(nn.Linear(16, 16), nn.GELU()) for _ in range(8)])
+
+    def make_batch(n):
+        return torch.randn(n, 16), torch.randn(n, 16)
+
+    def largest(host_budget):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        return ebb.torch.largest_batch(
+            make_batch, model, F.mse_loss, optimizer, budget="64KiB", host_budget=host_budget, lowest=16
+        )
+
+    assert largest("1KiB") < largest("1GiB")
+
+
+class Attempts:
+    """Fits up to a number; notes what it was asked."""
+
+    def __init__(self, most):
+        self.most, self.asked, self.why = most, [], ebb.Error("too large", kind="infeasible")
+
+    def __call__(self, n):
+        self.asked.append(n)
+        return n <= self.most
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 7, 8, 100, 1023, 1024, 1025])
+def test_the_search_finds_the_border_in_few_attempts(most):
+    attempts = Attempts(most)
+    assert _search(attempts, 1, None) == most
+    assert len(attempts.asked) == len(set(attempts.asked)) <= 2 * most.bit_length() + 2
+
+
+def test_host_memory_is_the_least_of_system_and_container(tmp_path):
+    meminfo = tmp_path / "meminfo"
+    meminfo.write_text("MemTotal: 100 kB\nMemFree: 10 kB\nMemAvailable: 50 kB\n")
+    assert available_host_bytes(meminfo, tmp_path) == 50 * 1024
+    (tmp_path / "memory.max").write_text("20480\n")
+    (tmp_path / "memory.current").write_text("4096\n")
+    assert available_host_bytes(meminfo, tmp_path) == 16384
+    (tmp_path / "memory.max").write_text("max\n")
+    assert available_host_bytes(meminfo, tmp_path) == 50 * 1024
+    assert available_host_bytes() > 0
+
+
+def test_a_terminal_is_told_which_batch_is_tried(monkeypatch):
+    class Terminal(io.StringIO):
+        def isatty(self):
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr("sys.stderr", terminal)
+    monkeypatch.setattr(Progress, "PATIENCE", 0.0)
+    monkeypatch.setattr(Progress, "PAUSE", 0.0)
+    model = perceptron()
+    ebb.torch.largest_batch(vectors, model, F.cross_entropy, adam(model), budget="1MiB", highest=2)
+    assert "ebb: a batch of 2: measuring operations" in terminal.getvalue()

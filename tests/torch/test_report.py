@@ -1,0 +1,92 @@
+"""A compiled step tells what it does, while it does it."""
+
+import json
+import statistics
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_models import Transformer, perceptron, sentences, vectors, word_loss
+
+import ebb
+import ebb.torch
+from ebb.torch._stopwatch import Stopwatch
+
+
+def adam(model):
+    return torch.optim.Adam(model.parameters(), lr=1e-3)
+
+
+def compiled(batch, **options):
+    model = perceptron()
+    return ebb.torch.compile(model, F.cross_entropy, adam(model), batch, **options)
+
+
+def test_before_the_first_step_nothing_is_measured():
+    report = compiled(vectors(5)).report()
+    assert report["measured"] == {"steps_done": 0}
+    assert "measured" not in str(report)
+
+
+def test_steps_are_counted_and_those_of_the_compiled_shape_are_timed():
+    step = compiled(vectors(5))
+    for count in (5, 3, 5, 3, 5):
+        step(*vectors(count))
+    step.evaluate(*vectors(5))
+    measured = step.report()["measured"]
+    assert measured["steps_done"] == 5
+    assert 0 < measured["step_seconds"] < 1
+    assert measured["samples_per_second"] == pytest.approx(5 / measured["step_seconds"])
+    assert len(step._stopwatch.seconds()) == 3
+
+
+def test_eager_steps_count_too():
+    step = compiled(vectors(5), other_batches="eager")
+    step(*vectors(3))
+    assert step.report()["measured"] == {"steps_done": 1}
+
+
+def test_a_step_that_failed_does_not_count():
+    step = compiled(vectors(5))
+    x, y = vectors(5)
+    with pytest.raises(ebb.Error):
+        step(x, y + 1000)
+    assert step.report()["measured"] == {"steps_done": 0}
+
+
+def test_the_median_is_of_the_last_fifty():
+    watch = Stopwatch(torch.device("cpu"))
+    watch._seconds.extend([100.0] * 60 + [float(i) for i in range(50)])
+    assert watch.median() == statistics.median(range(50))
+
+
+def test_what_is_measured_stands_beside_what_was_predicted(tmp_path):
+    model = Transformer(blocks=4, dropout=0.0)
+    batch = sentences(32, 16, 100)
+    step = ebb.torch.compile(model, word_loss, adam(model), batch, budget="60%")
+    step(*batch)
+    report = step.report()
+    lines = str(report).splitlines()
+    assert lines[-2].startswith("predicted ")
+    assert lines[-1].startswith("measured ") and "of what was predicted" in lines[-1]
+    assert "samples/s; 1 steps done" in lines[-1]
+    report.save(tmp_path / "report.json")
+    saved = json.loads((tmp_path / "report.json").read_text())
+    assert saved == dict(report) and saved["plan"]["step_seconds"] > 0
+
+
+def test_a_report_is_of_one_moment():
+    step = compiled(vectors(5))
+    report = step.report()
+    step(*vectors(5))
+    assert report["measured"]["steps_done"] == 0 and step.report()["measured"]["steps_done"] == 1
+
+
+def test_a_step_without_samples_has_seconds_only():
+    step = ebb.torch.compile_step(lambda x: x + 1, (torch.tensor(1.0),))
+    step(torch.tensor(1.0))
+    assert sorted(step.report()["measured"]) == ["step_seconds", "steps_done"]
+
+
+def test_nothing_lies_outside_of_the_arena_on_the_cpu():
+    assert compiled(vectors(5)).memory().outside_bytes == 0

@@ -168,9 +168,19 @@ Status Executor::run(Scalars& scalars, const Interrupted& interrupted, bool is_t
   if (Status ok = take_given(scalars); !ok) return ok;
   torn_.updates_in_all = updates_in_all_;
   lanes_->begin(ready_.size(), is_timed);
-  Status ok = run_all(scalars, interrupted, is_timed);
-  Status ended = lanes_->end();  // whatever happened: what was put in must not go on alone
-  if (ok && !ended) ok = fail(std::move(ended.error()));
+  Status ok;
+  // Whatever happens, the lanes end: what was put in must not go on alone.
+  try {
+    ok = run_all(scalars, interrupted, is_timed);
+  } catch (...) {
+    [[maybe_unused]] const Status ended = lanes_->end();  // what was thrown is what is said
+    throw;
+  }
+  if (Status ended = lanes_->end(); ok && !ended) {
+    Error error = std::move(ended.error());
+    error.message = fmt::format("{}; {}", error.message, state_text());
+    ok = fail(std::move(error));
+  }
   if (ok) torn_ = {};
   return ok;
 }
@@ -230,19 +240,21 @@ Status Executor::run_kernel(const Ready& ready, Replay& replay, Scalars& scalars
   }
 }
 
+std::string Executor::state_text() const {
+  if (torn_.is_whole()) return "the state is as before the step";
+  const auto begun = torn_.updates_in_doubt == 0
+                         ? std::string()
+                         : fmt::format(" and {} begun", torn_.updates_in_doubt);
+  return fmt::format(
+      "{} of {} updates of the state had been done{}, %{} first: load it again before the next "
+      "step",
+      torn_.updates_done, torn_.updates_in_all, begun, spelled(graph_->name(torn_.first)));
+}
+
 Error Executor::explain(Error error, std::size_t instruction) const {
   const NodeId node = program_->instructions[instruction].node;
-  std::string state = "the state is as before the step";
-  if (!torn_.is_whole()) {
-    const auto begun = torn_.updates_in_doubt == 0
-                           ? std::string()
-                           : fmt::format(" and {} begun", torn_.updates_in_doubt);
-    state = fmt::format(
-        "{} of {} updates of the state had been done{}, %{} first: load it again before the next "
-        "step",
-        torn_.updates_done, torn_.updates_in_all, begun, spelled(graph_->name(torn_.first)));
-  }
-  error.message = fmt::format("{}; {}; in {}", error.message, state, whereabouts(*graph_, node));
+  error.message =
+      fmt::format("{}; {}; in {}", error.message, state_text(), whereabouts(*graph_, node));
   return error;
 }
 

@@ -17,6 +17,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "ebb/base/result.h"
@@ -103,6 +104,7 @@ class Executor {
   [[nodiscard]] Status run_one(const Ready& ready, Replay& replay, Scalars& scalars) const;
   [[nodiscard]] Status run_kernel(const Ready& ready, Replay& replay, Scalars& scalars) const;
   [[nodiscard]] Error explain(Error error, std::size_t instruction) const;
+  [[nodiscard]] std::string state_text() const;  // how much of it has been updated
 
   const Graph* graph_;
   const Program* program_;

@@ -13,6 +13,15 @@ namespace {
 // When a file has more it begins anew: signatures that nobody uses any more are in it for ever.
 constexpr std::size_t kMostOperations = 20'000;
 
+// What this process has run or measured; the rest only came with the file.
+MeasurementFile used_of(const MeasurementFile& file) {
+  MeasurementFile used{.environment = file.environment, .link = file.link};
+  for (const auto& [signature, measured] : file.operations) {
+    if (measured.is_new || measured.is_warm) used.operations.emplace(signature, measured);
+  }
+  return used;
+}
+
 // Names are hashes, and anybody may have put another file there.
 Result<MeasurementFile> read_for(const Environment& environment, const std::string& text) {
   auto file = parse_measurements(text);
@@ -56,7 +65,6 @@ void save_measurements(const Cache& cache, const MeasurementFile& file) {
     if (before) {
       if (auto theirs = read_for(file.environment, *before)) all = *std::move(theirs);
     }
-    if (all.operations.size() + file.operations.size() > kMostOperations) return to_json(file);
     all.environment = file.environment;
     if (file.link) all.link = file.link;
     for (const auto& [signature, measured] : file.operations) {
@@ -64,7 +72,7 @@ void save_measurements(const Cache& cache, const MeasurementFile& file) {
       if (measured.recipe && (measured.is_new || !ours.recipe)) ours.recipe = measured.recipe;
       if (measured.time && (measured.is_new || !ours.time)) ours.time = measured.time;
     }
-    return to_json(all);
+    return to_json(all.operations.size() > kMostOperations ? used_of(file) : all);
   });
 }
 

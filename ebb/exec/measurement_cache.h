@@ -21,7 +21,8 @@ struct LoadedMeasurements {
 [[nodiscard]] LoadedMeasurements load_measurements(const Cache& cache, Environment environment);
 
 // Adds what is new to what others have written meanwhile; where both have something, what is new
-// stays. A file that is of no use is replaced. Without anything new nothing is written.
+// stays. A file that is of no use is replaced. Without anything new nothing is written. A file that
+// would have more than 20,000 operations begins anew, with those that this process has run.
 void save_measurements(const Cache& cache, const MeasurementFile& file);
 
 // "measured-8f14e45fceea167a.json"

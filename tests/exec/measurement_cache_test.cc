@@ -162,6 +162,20 @@ TEST_F(MeasurementCacheTest, TwoProcessesAtOnceLoseNothing) {
   EXPECT_EQ(load_measurements(cache_, {{"device", "test"}}).file.operations.size(), 60U);
 }
 
+TEST_F(MeasurementCacheTest, AFileThatGrowsTooLargeBeginsAnewWithWhatIsUsed) {
+  const Environment environment{{"device", "test"}};
+  MeasurementFile large{.environment = environment};
+  for (int i = 0; i < 19'999; ++i) {
+    large.operations["old" + std::to_string(i)] = {.time = Duration(i), .is_new = true};
+  }
+  save_measurements(cache_, large);
+  EXPECT_EQ(measure(), 2) << "20,001 with these";
+  const MeasurementFile small = load_measurements(cache_, environment).file;
+  EXPECT_EQ(small.operations.size(), 2U);
+  EXPECT_TRUE(small.operations.contains(kOp));
+  EXPECT_EQ(measure(), 0);
+}
+
 TEST_F(MeasurementCacheTest, WithoutACacheEveryProcessMeasures) {
   cache_ = Cache();
   EXPECT_EQ(measure(), 2);

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <deque>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 #include "ebb/base/check.h"
@@ -57,14 +58,12 @@ class ThreadLanes::Workers {
   }
 
   void put(Lane lane, const Task& task) {
-    if (lane == Lane::kCompute) {
+    if (lane == Lane::kCompute || !has_thread(lane)) {
       run(lane, task);
       return;
     }
     {
       const std::scoped_lock lock(mutex_);
-      std::thread& thread = threads_[static_cast<std::size_t>(lane)];
-      if (!thread.joinable()) thread = std::thread([this, lane] { work(lane); });
       queue(lane).push_back(task);
     }
     changed_.notify_all();
@@ -84,6 +83,19 @@ class ThreadLanes::Workers {
 
  private:
   std::deque<Task>& queue(Lane lane) { return queues_[static_cast<std::size_t>(lane)]; }
+
+  // Makes it where it is first needed. Where none can be had the caller does its work at once: all
+  // that it would wait for has been put in before, and is done or in the hands of a thread.
+  bool has_thread(Lane lane) {
+    std::thread& thread = threads_[static_cast<std::size_t>(lane)];
+    if (thread.joinable()) return true;
+    try {
+      thread = std::thread([this, lane] { work(lane); });
+    } catch (const std::system_error&) {
+      return false;
+    }
+    return true;
+  }
 
   void work(Lane lane) {
     while (true) {

@@ -1,5 +1,5 @@
 // Lanes on the CPU: computing is done by the caller's thread, and each direction of the link is a
-// thread that copies.
+// thread that copies. Where the system gives no more threads, the caller copies too.
 //
 // A real link is slower than memory. With a speed given, a copy takes as long as it would take on a
 // link of that speed, so that what overlaps can be seen without one.

@@ -1,11 +1,14 @@
 // Lanes run side by side, and whatever their pace, the same bits come out.
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
 #include <random>
+#include <system_error>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -167,6 +170,7 @@ TEST(Lanes, WorkInAForkedProcess) {
   HashKernels kernels;
   const Graph original = runnable_graph(3);
   const Compiled compiled = rewritten_program(original, 3, kernels);
+  ASSERT_FALSE(compiled.program.waits.empty()) << "no other lane has anything to do";
   exec::ThreadLanes lanes;
   const auto arena = exec::Arena::make(compiled.program.arena_size);
   const auto host = exec::Arena::make(compiled.program.host_size);
@@ -181,6 +185,41 @@ TEST(Lanes, WorkInAForkedProcess) {
   ASSERT_EQ(::waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
   EXPECT_TRUE(executor->run(scalars));
+}
+
+// Takes all the threads that this process can still have, for good.
+void use_up_threads() {
+  std::size_t pages = 0;
+  std::ifstream("/proc/self/statm") >> pages;
+  const std::size_t now = pages * static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  const rlim_t most = now + (std::size_t{1} << 20);  // too little for another stack
+  const rlimit limit{.rlim_cur = most, .rlim_max = most};
+  ASSERT_EQ(::setrlimit(RLIMIT_AS, &limit), 0);
+  while (true) {
+    try {
+      std::thread([] { ::pause(); }).detach();  // in a stack that was kept
+    } catch (const std::system_error&) {
+      return;
+    }
+  }
+}
+
+TEST(Lanes, WithoutThreadsTheCallerDoesTheirWork) {
+  if (kSanitized) GTEST_SKIP() << "sanitizers need memory themselves";
+  HashKernels kernels;
+  const Graph original = runnable_graph(3);
+  const Compiled compiled = rewritten_program(original, 3, kernels);
+  ASSERT_FALSE(compiled.program.waits.empty()) << "no other lane has anything to do";
+  // What is thrown there must not go on with the other tests.
+  const auto run_without = [&]() noexcept {
+    use_up_threads();
+    return find_difference(original, compiled, kernels).empty();
+  };
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(run_without() ? 0 : 1);
+  int status = -1;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
 }
 
 }  // namespace

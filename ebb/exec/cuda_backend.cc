@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -37,14 +38,18 @@ void touch_pages(std::byte* data, std::size_t size) {
   constexpr std::size_t kPage = 4096;
   const std::size_t count = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
   const std::size_t share = (size / count + kPage) / kPage * kPage;
-  std::vector<std::thread> threads;
+  std::vector<std::jthread> threads;
   for (std::size_t begin = 0; begin < size; begin += share) {
-    threads.emplace_back([=] {
+    const auto touch = [=] {
       const std::size_t end = std::min(size, begin + share);
       for (std::size_t i = begin; i < end; i += kPage) data[i] = std::byte{0};
-    });
+    };
+    try {
+      threads.emplace_back(touch);
+    } catch (const std::system_error&) {  // no more threads to be had
+      touch();
+    }
   }
-  for (std::thread& thread : threads) thread.join();
 }
 
 // Measures how fast copies are.
@@ -117,11 +122,16 @@ class Cuda final : public CudaBackend {
       error.kind = ErrorKind::kInfeasible;
       return fail(std::move(error));
     }
-    cudaMemset(data, 0, length);
-    return Arena(static_cast<std::byte*>(data), size, [device = device_](std::byte* block) {
+    Arena arena(static_cast<std::byte*>(data), size, [device = device_](std::byte* block) {
       const OnDevice there(device);
       cudaFree(block);
     });
+    // Done on return: our streams do not wait for the default one, and what they write there first
+    // must not be overtaken.
+    cudaError_t code = cudaMemset(data, 0, length);
+    if (code == cudaSuccess) code = cudaStreamSynchronize(nullptr);
+    if (code != cudaSuccess) return fail(cuda_error(code, "clearing an arena"));
+    return arena;
   }
 
   Result<Arena> make_host_slab(Bytes size) override {

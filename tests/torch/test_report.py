@@ -2,6 +2,8 @@
 
 import json
 import statistics
+import threading
+import time
 
 import pytest
 import torch
@@ -90,3 +92,62 @@ def test_a_step_without_samples_has_seconds_only():
 
 def test_nothing_lies_outside_of_the_arena_on_the_cpu():
     assert compiled(vectors(5)).memory().outside_bytes == 0
+
+
+def test_a_traced_step_is_a_step_like_any_other(tmp_path):
+    torch.manual_seed(0)
+    step = compiled(vectors(5))
+    torch.manual_seed(0)
+    other = compiled(vectors(5))
+    batch = vectors(5)
+    assert torch.equal(step.trace(tmp_path / "trace.json", *batch), other(*batch))
+    assert torch.equal(step(*batch), other(*batch))
+    names = {event.get("name") for event in json.loads((tmp_path / "trace.json").read_text())["traceEvents"]}
+    assert any("addmm" in str(name) for name in names)
+
+
+def test_a_step_that_could_not_be_traced_is_not_done(tmp_path):
+    step = compiled(vectors(5))
+    path = tmp_path / "trace.json"
+    step.trace(path, *vectors(5))
+    before = path.read_text()
+    for other_batches in ("compile", "eager"):
+        step._other_batches = other_batches
+        with pytest.raises(ebb.Error, match=r"compiled for, and not a batch of \[3, "):
+            step.trace(path, *vectors(3))
+    assert path.read_text() == before
+    with pytest.raises(OSError):
+        step.trace(tmp_path / "nowhere" / "trace.json", *vectors(5))
+    assert step.report()["measured"]["steps_done"] == 1
+    step.close()
+    with pytest.raises(ebb.Error, match="closed"):
+        step.trace(path, *vectors(5))
+
+
+def test_only_the_traced_step_is_timed_by_operation_whatever_other_threads_do(tmp_path):
+    step = compiled(vectors(5))
+    batch = vectors(5)
+    timed = []
+    runtime = step._programs.first.runtime
+
+    class Noting:
+        """The runtime, and who was timed."""
+
+        def __getattr__(self, name):
+            return getattr(runtime, name)
+
+        def run(self, scalars, is_timed, *more):
+            timed.append((threading.current_thread().name, is_timed))
+            time.sleep(0.001)
+            return runtime.run(scalars, is_timed, *more)
+
+    step._programs.first.runtime = Noting()
+    others = [threading.Thread(target=lambda: [step(*batch) for _ in range(30)]) for _ in range(2)]
+    for thread in others:
+        thread.start()
+    for i in range(10):
+        step.trace(tmp_path / f"{i}.json", *batch)
+    for thread in others:
+        thread.join()
+    me = threading.current_thread().name
+    assert len(timed) == 70 and all(is_timed == (name == me) for name, is_timed in timed)

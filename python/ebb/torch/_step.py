@@ -104,46 +104,53 @@ class Step:
         batch comes, and runs in the same memory; see `other_batches` of `compile`.
         """
         with self._lock:
-            if self._task is not None:
-                args, kwargs = batch_arguments(args, kwargs)
-            leaves, program = self._find("step", args, kwargs)
-            if program is None and self._other_batches == "eager":
-                result = self._function(*args, **kwargs)
-                self._steps_done += 1
-                return result
-            self._state.adopt()
-            if program is None:
-                self._captured.check_unchanged()
-                program = self._make(
-                    "step",
-                    self._function,
-                    args,
-                    kwargs,
-                    describe(leaves),
-                    "Compile with the largest batch or more budget, drop the last batch "
-                    "(drop_last=True), or train such batches eagerly, outside of the budget: "
-                    "other_batches='eager'",
-                )
-            is_first = program is self._programs.first
-            with self._stopwatch.step() if is_first else contextlib.nullcontext():
-                result = self._run(program, leaves)
+            return self._train(*self._find_training(args, kwargs))
+
+    def _find_training(self, args: tuple, kwargs: dict) -> tuple[tuple, dict, list[Any], Program | None]:
+        if self._task is not None:
+            args, kwargs = batch_arguments(args, kwargs)
+        return args, kwargs, *self._find("step", args, kwargs)
+
+    def _train(self, args: tuple, kwargs: dict, leaves: list[Any], program: Program | None) -> Any:
+        if program is None and self._other_batches == "eager":
+            result = self._function(*args, **kwargs)
             self._steps_done += 1
             return result
+        self._state.adopt()
+        if program is None:
+            self._captured.check_unchanged()
+            program = self._make(
+                "step",
+                self._function,
+                args,
+                kwargs,
+                describe(leaves),
+                "Compile with the largest batch or more budget, drop the last batch "
+                "(drop_last=True), or train such batches eagerly, outside of the budget: "
+                "other_batches='eager'",
+            )
+        is_first = program is self._programs.first
+        with self._stopwatch.step() if is_first else contextlib.nullcontext():
+            result = self._run(program, leaves)
+        self._steps_done += 1
+        return result
 
     def trace(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
         """One training step on a batch of the shape that was compiled for, timed by operation; writes its
         timeline to a file that ui.perfetto.dev opens, and returns what the step returns."""
-        if self._programs is None:
-            raise Error("the step is closed")
-        first = self._programs.first
-        first.is_timed = True
-        try:
-            result = self(*args, **kwargs)
-        finally:
-            first.is_timed = False
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(first.runtime.trace())
-        return result
+        with self._lock:
+            args, kwargs, leaves, program = self._find_training(args, kwargs)
+            first = self._programs.first
+            if program is not first:
+                raise Error(f"trace takes batches of the shape compiled for, and not {describe(leaves)}")
+            with open(path, "w", encoding="utf-8") as file:  # first: a step that is done stays done
+                first.is_timed = True
+                try:
+                    result = self._train(args, kwargs, leaves, first)
+                finally:
+                    first.is_timed = False
+                file.write(first.runtime.trace())
+            return result
 
     def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """The loss of a batch, given as to the step itself: the model is in eval mode for it, and there

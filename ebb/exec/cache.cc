@@ -104,12 +104,6 @@ void Cache::update(
   write(name, make(read(name)));
 }
 
-void Cache::remove(std::string_view name) const {
-  if (!is_on()) return;
-  std::error_code ignored;
-  fs::remove(path_of(name), ignored);
-}
-
 void Cache::remove_oldest() const {
   std::vector<std::pair<fs::file_time_type, fs::path>> files;
   std::error_code ignored;

@@ -42,7 +42,6 @@ class Cache {
   void update(
       std::string_view name,
       const std::function<std::string(const std::optional<std::string>& before)>& make) const;
-  void remove(std::string_view name) const;
 
  private:
   [[nodiscard]] bool make_folder() const;

@@ -61,8 +61,6 @@ TEST_F(CacheTest, KeepsWhatWasWritten) {
   EXPECT_EQ(cache.read(kPlan), "one");
   cache.write(kPlan, "two");
   EXPECT_EQ(cache.read(kPlan), "two");
-  cache.remove(kPlan);
-  EXPECT_EQ(cache.read(kPlan), std::nullopt);
 }
 
 TEST_F(CacheTest, WithoutAFolderItKeepsNothing) {

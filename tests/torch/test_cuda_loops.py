@@ -75,6 +75,22 @@ def test_steps_with_a_scaler_have_eager_bits_and_skip_what_overflows():
     assert differences(model, optimizer, other, other_optimizer) == []
 
 
+def test_a_learning_rate_that_changes_counts_also_when_steps_are_kept():
+    """After three steps with the same one they are a graph of CUDA's."""
+    torch.manual_seed(0)
+    model = perceptron().cuda()
+    other = copy.deepcopy(model)
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (model, other)]
+    batch = cuda(vectors(6))
+    eager = step_function(model, F.cross_entropy, optimizers[0])
+    step = ebb.torch.compile(other, F.cross_entropy, optimizers[1], batch)
+    for rate in [0.1] * 5 + [0.02] * 5 + [0.1] * 2:
+        for optimizer in optimizers:
+            optimizer.param_groups[0]["lr"] = rate
+        assert step(*batch).item() == eager(*batch).item()
+    assert differences(model, optimizers[0], other, optimizers[1]) == []
+
+
 def test_the_largest_batch_trains_and_all_memory_for_finding_it_is_given_back():
     model = Transformer(blocks=4, dropout=0.0).cuda()
     torch.cuda.empty_cache()

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "ebb/base/nearest.h"
-#include "ebb/exec/measured_timeline.h"
 #include "ebb/exec/measurement_cache.h"
 #include "ebb/exec/plan_cache.h"
 #include "ebb/exec/profiler.h"
@@ -25,18 +24,6 @@ namespace {
 
 constexpr std::size_t kCheckedInstructions = 2000;
 constexpr int kMostAttempts = 10;
-
-// A step is planned again when it takes more than so much of what was predicted, per cent, and goes
-// on with the new plan when that takes no more than so much of the one that it has.
-constexpr std::int64_t kMostOfPredicted = 115;
-constexpr std::int64_t kMostOfKept = 95;
-constexpr std::size_t kTimedSteps = 3;
-
-Duration median(std::vector<Duration> times) {
-  const auto middle = times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2);
-  std::nth_element(times.begin(), middle, times.end());
-  return *middle;
-}
 
 // What PyTorch does in the scope, it does on this device, and in the lane of the backend.
 class OnDevice {
@@ -95,16 +82,6 @@ Status check_device(const std::string& name) {
   if (!device) return fail(device.error());
   return device->is_cpu() ? Status() : check_gpu(device->index());
 }
-
-struct Step::Trial {
-  Graph original;
-  std::vector<Recipe> recipes;  // of the original
-  Device device;
-  PlanOptions planning;
-  exec::Profiler profiler;
-  std::vector<Duration> totals = {};  // NOLINT(*-redundant-member-init): GCC wants it
-  bool is_warm = false;  // the first step sets up caches and pages, and is not looked at
-};
 
 Step::Step(c10::Device device, std::unique_ptr<exec::Backend> backend, exec::Cache cache)
     : device_(device), backend_(std::move(backend)), kernels_(device), cache_(std::move(cache)) {}
@@ -267,13 +244,9 @@ Status Step::fit(exec::Kernels& kernels, const StepOptions& options) {
   if (options.may_replan) {
     planning.profile = nullptr;
     planning.progress = nullptr;
-    trial_ = std::make_unique<Trial>(Trial{
-        .original = original->graph,
-        .recipes = original->recipes,
-        .device = *device,
-        .planning = planning,
-        .profiler =
-            exec::Profiler(graph(), program(), recipes(), {.alignment = backend_->alignment()})});
+    trial_ = std::make_unique<Trial>(
+        original->graph, original->recipes, *device, planning,
+        exec::Profiler(graph(), program(), recipes(), {.alignment = backend_->alignment()}));
   }
   return {};
 }
@@ -481,137 +454,16 @@ Status Step::run(const std::map<std::string, exec::Number>& scalars,
   was_timed_ = is_timed;
   // What the caller wants times of stays as it is until he has them.
   const bool is_tried = trial_ != nullptr && !is_timed;
-  const bool times_are_wanted = is_tried && trial_->is_warm;
+  const bool times_are_wanted = is_tried && trial_->wants_times();
   if (Status ok = run_or_replay(*values, interrupted, is_timed || times_are_wanted); !ok) return ok;
   if (times_are_wanted) return look_at_times();
-  if (is_tried) trial_->is_warm = true;
+  if (is_tried) trial_->note_first_step();
   return {};
 }
 
 Result<std::vector<exec::Interval>> Step::times() {
   if (!was_timed_) return std::vector<exec::Interval>();
   return backend_->lanes().times();
-}
-
-// --- Planning again.
-
-Status Step::look_at_times() {
-  auto times = backend_->lanes().times();
-  if (!times) return fail(std::move(times.error()));
-  trial_->profiler.add_step(*times);
-  trial_->totals.push_back(exec::measured_timeline(graph(), program(), *times).total);
-  if (trial_->totals.size() < kTimedSteps) return {};
-  const std::unique_ptr<Trial> trial = std::move(trial_);
-  return plan_again(*trial);
-}
-
-Status Step::plan_again(const Trial& trial) {
-  Replanned result;
-  result.measured = median(trial.totals);
-  result.predicted = planned_->plan->step();
-  if (result.measured.count() <= result.predicted.count() / 100 * kMostOfPredicted) return {};
-  // Times in the step are what the next process should plan with, too.
-  const auto in_step = trial.profiler.profile("measured");
-  if (!in_step) return {};  // nothing that could be planned with
-  const auto profile = time_as_in_step(trial, *in_step);
-  if (!profile) return {};
-  exec::MeasuredOnce kernels(kernels_, measured_.operations);
-  PlanOptions planning = trial.planning;
-  planning.profile = &*profile;
-  const auto kept = plan_of_file(trial.original, trial.device, planning, planned_->plan->file);
-  auto fitting = plan_to_fit(trial.original, trial.device, planning, kernels, nullptr);
-  if (!kept || !fitting) return {};  // then the plan stays that has been running
-  result.kept = kept->plan->step();
-  result.anew = fitting->planned->plan->step();
-  result.is_used = result.anew.count() <= result.kept.count() / 100 * kMostOfKept;
-  replanned_ = result;
-  ++generation_;
-  if (!result.is_used) return {};
-  return go_on_with(std::move(*fitting));
-}
-
-Result<Profile> Step::time_as_in_step(const Trial& trial, const Profile& in_step) {
-  std::chrono::duration<double> alone{};
-  std::chrono::duration<double> together{};
-  const auto keep = [&](const std::string& signature, Duration time) {
-    exec::Measured& known = measured_.operations[signature];
-    known.time = time;
-    known.is_new = true;
-  };
-  for (const ProfiledOperation& operation : in_step.operations()) {
-    alone += measured_.operations[operation.signature].time.value_or(operation.time);
-    together += operation.time;
-    keep(operation.signature, operation.time);
-  }
-  exec::MeasuredOnce kernels(kernels_, measured_.operations);
-  auto timed = time_calls(trial.original, trial.recipes, kernels, nullptr);
-  if (!timed) return timed;
-  // What one plan splits and another does not was not in these steps: it is taken to be as much
-  // slower there as the rest, so that it looks neither better nor worse.
-  const double slower = alone.count() > 0 ? together / alone : 1;
-  for (const ProfiledOperation& operation : timed->operations()) {
-    if (in_step.find(operation.signature) != nullptr) continue;
-    keep(operation.signature, std::chrono::duration_cast<Duration>(operation.time * slower));
-  }
-  exec::save_measurements(cache_, measured_);
-  return time_calls(trial.original, trial.recipes, kernels, nullptr);
-}
-
-Status Step::go_on_with(Fitting fitting) {
-  const Lowered& next = *fitting.lowered;
-  std::shared_ptr<const exec::Arena> host = host_;
-  if (next.program.host_size > host->size()) {
-    auto larger = backend_->make_host_slab(next.program.host_size);
-    if (!larger) {  // as little a reason to stop as a plan that is not better
-      if (replanned_) replanned_->is_used = false;
-      return {};
-    }
-    host = std::make_shared<const exec::Arena>(*std::move(larger));
-  }
-  auto executor = bind(next, *host);
-  if (!executor) return fail(std::move(executor.error()));
-  for (const StorageId storage : next.graph.storages()) {
-    const NodeKind origin = next.graph.origin(storage);
-    if (origin != NodeKind::kParam && origin != NodeKind::kConst) continue;
-    const TensorId root = next.graph.root(storage);
-    EBB_CHECK_ON(next.graph, (*executor)->place(root) == place(root), "%{} of the state has moved",
-                 next.graph.name(root));
-  }
-  // What the step has returned lies where the caller will look for it.
-  struct Returned {
-    std::byte* place;
-    std::vector<std::byte> bytes;
-  };
-  std::vector<Returned> returned;
-  for (std::size_t i = 0; i < graph().outputs().size(); ++i) {
-    const TensorId from = graph().root(graph().storage(graph().outputs()[i]));
-    const TensorId to = next.graph.root(next.graph.storage(next.graph.outputs()[i]));
-    const Bytes size = graph().size(graph().storage(from)).value_or(Bytes{});
-    EBB_CHECK_ON(next.graph, next.graph.size(next.graph.storage(to)) == size,
-                 "output {} has another size", i);
-    if (place(from) == (*executor)->place(to)) continue;
-    Returned& copy = returned.emplace_back(Returned{
-        (*executor)->place(to), std::vector<std::byte>(static_cast<std::size_t>(size.count))});
-    if (Status ok = backend_->copy(copy.bytes.data(), place(from), copy.bytes.size()); !ok) {
-      return ok;
-    }
-  }
-  for (const Returned& copy : returned) {
-    if (Status ok = backend_->copy(copy.place, copy.bytes.data(), copy.bytes.size()); !ok) {
-      return ok;
-    }
-  }
-  const Replanned why = replanned_.value_or(Replanned{});
-  notes_.push_back(
-      fmt::format("the step took {}, predicted were {}; planned again with measured times: {}",
-                  to_human(why.measured), to_human(why.predicted), to_human(why.anew)));
-  executor_ = *std::move(executor);
-  now_ = std::move(fitting.lowered);
-  planned_ = std::move(fitting.planned);
-  host_ = std::move(host);
-  if (keeping_ == Keeping::kKept) keeping_ = Keeping::kNotYet;
-  same_given_ = 0;
-  return {};
 }
 
 }  // namespace ebb::torch

@@ -32,6 +32,7 @@
 #include "ebb/lower/program.h"
 #include "ebb/plan/plan.h"
 #include "ebb/torch/kernels.h"
+#include "ebb/torch/replan.h"
 
 namespace ebb::torch {
 
@@ -72,15 +73,6 @@ struct Preparation {
   Duration planning{};
   Duration allocating{};
   bool plan_was_known = false;  // from an earlier process
-};
-
-// What the first steps showed, where they took much longer than predicted.
-struct Replanned {
-  Duration measured{};   // what a step took
-  Duration predicted{};  // what the plan had said
-  Duration kept{};       // what it says with the times measured in these steps
-  Duration anew{};       // what a plan says that is made with them
-  bool is_used = false;  // the new one is
 };
 
 class Step {
@@ -152,8 +144,6 @@ class Step {
     std::unique_ptr<const Lowered> lowered;
     bool was_known = false;  // the plan, from an earlier process
   };
-  // What it takes to plan once more, until it is known whether there is a reason to.
-  struct Trial;
 
   Step(c10::Device device, std::unique_ptr<exec::Backend> backend, exec::Cache cache);
 
@@ -179,6 +169,7 @@ class Step {
   // Runs the executor, or has the lanes do again what they kept.
   [[nodiscard]] Status run_or_replay(exec::Scalars& scalars,
                                      const exec::Executor::Interrupted& interrupted, bool is_timed);
+  // Planning again: these are in replan.cc.
   [[nodiscard]] Status look_at_times();
   [[nodiscard]] Status plan_again(const Trial& trial);
   // The times that operations have in the step, for all that a plan of it may call; they are kept.

@@ -88,7 +88,7 @@ TEST(Arena, OfMoreThanTheMachineHasIsRefused) {
   ASSERT_FALSE(arena);
   EXPECT_EQ(arena.error().kind, ErrorKind::kInfeasible);
   EXPECT_THAT(arena.error().message,
-              testing::StartsWith("an arena of 1048576 TiB cannot be had: the machine has "));
+              testing::StartsWith("1048576 TiB of host memory cannot be had: the machine has "));
 }
 
 }  // namespace

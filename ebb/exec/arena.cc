@@ -14,7 +14,7 @@ namespace ebb::exec {
 Result<Arena> Arena::make(Bytes size) {
   const auto refuse = [&](const std::string& why) {
     return fail(ErrorKind::kInfeasible,
-                fmt::format("an arena of {} cannot be had: {}", to_human(size), why));
+                fmt::format("{} of host memory cannot be had: {}", to_human(size), why));
   };
   if (size.count < 0) return refuse("that is less than nothing");
   // A system that promises more memory than there is would end the process later instead.

@@ -1,5 +1,3 @@
-#include <unistd.h>
-
 #include <cstring>
 #include <fstream>
 #include <thread>
@@ -7,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ebb/exec/backend.h"
+#include "ebb/exec/host_memory.h"
 
 namespace ebb::exec {
 namespace {
@@ -34,9 +33,7 @@ class CpuBackend final : public Backend {
     return {};
   }
 
-  Result<Bytes> free_memory() override {
-    return Bytes{sysconf(_SC_AVPHYS_PAGES) * sysconf(_SC_PAGESIZE)};
-  }
+  Result<Bytes> free_memory() override { return available_host_memory(); }
 
   Result<Device> describe(const std::optional<Link>& /*known*/) override {
     auto device = find_device("cpu");

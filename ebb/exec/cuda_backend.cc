@@ -146,8 +146,8 @@ class Cuda final : public CudaBackend {
     if (code != cudaSuccess) {
       Error error = cuda_error(code, "pinning");
       error.message = fmt::format(
-          "{} of host memory cannot be pinned: {}; give less with "
-          "host_budget, or allow more (ulimit -l)",
+          "{} of host memory cannot be pinned: {}; end what else uses it, or let the "
+          "container have more",
           to_human(size), error.message);
       error.kind = ErrorKind::kInfeasible;
       return fail(std::move(error));

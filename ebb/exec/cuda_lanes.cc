@@ -17,16 +17,37 @@ void destroy(std::vector<cudaEvent_t>& events) {
   }
 }
 
+// After these, CUDA does nothing more for the process.
+bool is_for_good(cudaError_t code) {
+  switch (code) {
+    case cudaErrorAssert:
+    case cudaErrorECCUncorrectable:
+    case cudaErrorHardwareStackError:
+    case cudaErrorIllegalAddress:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorLaunchFailure:
+    case cudaErrorMisalignedAddress:
+      return true;
+    default:
+      return false;
+  }
+}
+
 }  // namespace
 
 Error cuda_error(cudaError_t code, const char* what) {
   static_cast<void>(cudaGetLastError());  // it has been heard of
   const bool is_short = code == cudaErrorMemoryAllocation;
-  return {
-      .kind = is_short ? ErrorKind::kInfeasible : ErrorKind::kBadInput,
-      .code = {},
-      .message = fmt::format("{}: {} ({})", what, cudaGetErrorString(code), cudaGetErrorName(code)),
-      .place = {}};
+  const auto* end = is_for_good(code) ? "; this process can use the GPU no more, and what it had "
+                                        "there is lost: start again from what was saved last"
+                                      : "";
+  return {.kind = is_short ? ErrorKind::kInfeasible : ErrorKind::kBadInput,
+          .code = {},
+          .message = fmt::format("{}: {} ({}){}", what, cudaGetErrorString(code),
+                                 cudaGetErrorName(code), end),
+          .place = {}};
 }
 
 Result<CudaLanes::Streams*> CudaLanes::streams_of(int device) {

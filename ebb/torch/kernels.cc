@@ -297,6 +297,13 @@ exec::MemoryKind memory_of(c10::Device device) {
   return device.is_cpu() ? exec::MemoryKind::kHost : exec::MemoryKind::kGpu;
 }
 
+// PyTorch's allocator on the CPU throws the same error for everything.
+ErrorKind kind_of(const c10::Error& error) {
+  const bool is_short =
+      error.msg().find("DefaultCPUAllocator: can't allocate memory") != std::string::npos;
+  return is_short ? ErrorKind::kInfeasible : ErrorKind::kBadInput;
+}
+
 // Calls the operator with operands all of one number; what `look` makes of it.
 template <class T>
 Result<T> try_on(const Graph& graph, NodeId node, c10::Device device, int fill,
@@ -311,7 +318,7 @@ Result<T> try_on(const Graph& graph, NodeId node, c10::Device device, int fill,
   } catch (const c10::OutOfMemoryError& error) {
     return fail(ErrorKind::kInfeasible, error.what_without_backtrace());
   } catch (const c10::Error& error) {
-    return fail(ErrorKind::kBadInput, error.what_without_backtrace());
+    return fail(kind_of(error), error.what_without_backtrace());
   } catch (const InternalError&) {
     throw;
   } catch (const std::exception& error) {

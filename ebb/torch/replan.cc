@@ -48,16 +48,17 @@ Result<Profile> Trial::profile() const { return profiler_.profile("measured"); }
 
 // --- Of Step, what it does when a trial is over.
 
-Status Step::look_at_times() {
+Status Step::look_at_times(const TellProgress& progress) {
   auto times = backend_->lanes().times();
   if (!times) return fail(std::move(times.error()));
   trial_->add_step(*times, exec::measured_timeline(graph(), program(), *times).total);
   if (!trial_->is_over()) return {};
   const std::unique_ptr<Trial> trial = std::move(trial_);
-  return plan_again(*trial);
+  return plan_again(*trial, progress);
 }
 
-Status Step::plan_again(const Trial& trial) {
+// Until there is another plan, the step is left as it is: `progress` may throw.
+Status Step::plan_again(const Trial& trial, const TellProgress& progress) {
   Replanned result;
   result.measured = trial.step();
   result.predicted = planned_->plan->step();
@@ -65,11 +66,16 @@ Status Step::plan_again(const Trial& trial) {
   // Times in the step are what the next process should plan with, too.
   const auto in_step = trial.profile();
   if (!in_step) return {};  // nothing that could be planned with
-  const auto profile = time_as_in_step(trial, *in_step);
+  const auto profile = time_as_in_step(trial, *in_step, progress);
   if (!profile) return {};
   exec::MeasuredOnce kernels(kernels_, measured_.operations);
   PlanOptions planning = trial.planning();
   planning.profile = &*profile;
+  if (progress) {
+    planning.progress = [&](std::uint32_t done, std::uint32_t of, Duration /*best*/) {
+      progress("planning again", done, of);
+    };
+  }
   const auto kept = plan_of_file(trial.original(), trial.device(), planning, planned_->plan->file);
   auto fitting = plan_to_fit(trial.original(), trial.device(), planning, kernels, nullptr);
   if (!kept || !fitting) return {};  // then the plan stays that has been running
@@ -82,7 +88,8 @@ Status Step::plan_again(const Trial& trial) {
   return go_on_with(std::move(*fitting));
 }
 
-Result<Profile> Step::time_as_in_step(const Trial& trial, const Profile& in_step) {
+Result<Profile> Step::time_as_in_step(const Trial& trial, const Profile& in_step,
+                                      const TellProgress& progress) {
   std::chrono::duration<double> alone{};
   std::chrono::duration<double> together{};
   const auto keep = [&](const std::string& signature, Duration time) {
@@ -96,7 +103,13 @@ Result<Profile> Step::time_as_in_step(const Trial& trial, const Profile& in_step
     keep(operation.signature, operation.time);
   }
   exec::MeasuredOnce kernels(kernels_, measured_.operations);
-  auto timed = time_calls(trial.original(), trial.recipes(), kernels, nullptr);
+  std::function<void(std::size_t, std::size_t)> tell;
+  if (progress) {
+    tell = [&](std::size_t done, std::size_t total) {
+      progress("timing operations again", done, total);
+    };
+  }
+  auto timed = time_calls(trial.original(), trial.recipes(), kernels, tell);
   if (!timed) return timed;
   // What one plan splits and another does not was not in these steps: it is taken to be as much
   // slower there as the rest, so that it looks neither better nor worse.
@@ -113,12 +126,12 @@ Status Step::go_on_with(Fitting fitting) {
   const Lowered& next = *fitting.lowered;
   std::shared_ptr<const exec::Arena> host = host_;
   if (next.program.host_size > host->size()) {
-    auto larger = backend_->make_host_slab(next.program.host_size);
+    auto larger = make_host_slab(next.program.host_size, Bytes{});
     if (!larger) {  // as little a reason to stop as a plan that is not better
       if (replanned_) replanned_->is_used = false;
       return {};
     }
-    host = std::make_shared<const exec::Arena>(*std::move(larger));
+    host = *std::move(larger);
   }
   auto executor = bind(next, *host);
   if (!executor) return fail(std::move(executor.error()));

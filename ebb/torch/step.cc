@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "ebb/base/nearest.h"
+#include "ebb/exec/host_memory.h"
 #include "ebb/exec/measurement_cache.h"
 #include "ebb/exec/plan_cache.h"
 #include "ebb/exec/profiler.h"
@@ -183,7 +184,9 @@ Status Step::set_budget(const StepOptions& options) {
     return {};
   }
   if (options.budget == "auto") {
-    // Some of what is free now is needed for what libraries keep, and for other programs.
+    // Some of what is free now is needed for what libraries keep, and for other programs. What
+    // measuring has left in PyTorch's allocator is free, too.
+    if (!device_.is_cpu()) release_gpu_cache();
     const auto free = backend_->free_memory();
     if (!free) return fail(free.error());
     budget_ = std::min(unconstrained_, Bytes{free->count / 10 * 9});
@@ -308,7 +311,11 @@ Status Step::allocate(const StepOptions& options) {
     // A step that was planned has the whole budget: plans of other batches, and later ones, fit
     // too.
     auto arena = backend_->make_arena(planned_ ? budget_ : program().arena_size);
-    if (!arena) return fail(arena.error());
+    if (!arena) {
+      arena.error().message +=
+          "; give a smaller budget ('auto' is what is free), or end what else uses the memory";
+      return fail(std::move(arena.error()));
+    }
     arena_ = std::make_shared<const exec::Arena>(*std::move(arena));
   }
   if (Status ok = allocate_host(options); !ok) return ok;
@@ -330,13 +337,36 @@ Status Step::allocate_host(const StepOptions& options) {
   if (options.progress && program().host_size.count > 0) {
     options.progress("allocating host memory", 0, 0);
   }
-  auto host = backend_->make_host_slab(program().host_size);
-  if (!host) {
-    host.error().message = "for what is swapped out, " + host.error().message;
-    return fail(host.error());
-  }
-  host_ = std::make_shared<const exec::Arena>(*std::move(host));
+  // On the CPU the arena is host memory too, and a page of it is taken when it is first touched.
+  const bool is_on_host = device_.is_cpu() && options.shares_arena_of == nullptr;
+  auto host = make_host_slab(program().host_size, is_on_host ? arena_->size() : Bytes{});
+  if (!host) return fail(std::move(host.error()));
+  host_ = *std::move(host);
   return {};
+}
+
+Result<std::shared_ptr<const exec::Arena>> Step::make_host_slab(Bytes size, Bytes reserved) {
+  constexpr std::string_view kRemedy =
+      "give a host budget below that, so that more is computed again, or a larger budget, so that "
+      "less is swapped out, or end what else uses the memory";
+  // A system that promises more memory than there is would end some process later instead.
+  const Bytes available = exec::available_host_memory();
+  if (size.count > 0 && size + reserved > available) {
+    const auto besides = reserved.count == 0
+                             ? std::string()
+                             : fmt::format(", besides the arena of {}", to_human(reserved));
+    return fail(ErrorKind::kInfeasible,
+                fmt::format("what is swapped out needs {} of host memory{}, and {} are available; "
+                            "{}",
+                            to_human(size), besides, to_human(available), kRemedy));
+  }
+  auto slab = backend_->make_host_slab(size);
+  if (!slab) {
+    slab.error().message =
+        fmt::format("for what is swapped out, {}; {}", slab.error().message, kRemedy);
+    return fail(std::move(slab.error()));
+  }
+  return std::make_shared<const exec::Arena>(*std::move(slab));
 }
 
 Result<std::unique_ptr<exec::Executor>> Step::bind(const Lowered& lowered,
@@ -446,7 +476,9 @@ Result<exec::Scalars> Step::values_of(const std::map<std::string, exec::Number>&
 }
 
 Status Step::run(const std::map<std::string, exec::Number>& scalars,
-                 const exec::Executor::Interrupted& interrupted, bool is_timed) {
+                 const exec::Executor::Interrupted& interrupted, bool is_timed,
+                 const TellProgress& progress) {
+  is_done_ = false;
   auto values = values_of(scalars);
   if (!values) return fail(std::move(values.error()));
   const NoFill no_fill;
@@ -456,7 +488,8 @@ Status Step::run(const std::map<std::string, exec::Number>& scalars,
   const bool is_tried = trial_ != nullptr && !is_timed;
   const bool times_are_wanted = is_tried && trial_->wants_times();
   if (Status ok = run_or_replay(*values, interrupted, is_timed || times_are_wanted); !ok) return ok;
-  if (times_are_wanted) return look_at_times();
+  is_done_ = true;
+  if (times_are_wanted) return look_at_times(progress);
   if (is_tried) trial_->note_first_step();
   return {};
 }

@@ -36,6 +36,11 @@
 
 namespace ebb::torch {
 
+// Told what is being done, and how far it is; `total` is zero where nobody knows. What it throws
+// ends that, and comes through.
+using TellProgress =
+    std::function<void(std::string_view what, std::size_t done, std::size_t total)>;
+
 struct StepOptions {
   std::string device = "cpu";   // or "cuda", "cuda:1"
   std::string budget = "100%";  // "16GiB", "60%" of what the step needs as it is, "auto"
@@ -58,8 +63,7 @@ struct StepOptions {
   // What was measured before, for steps of similar graphs on the same device: what is there is not
   // measured again, and what is new is added. Not given: the step has its own.
   exec::Measurements* known = nullptr;
-  // Told what is being done, and how far it is; `total` is zero where nobody knows.
-  std::function<void(std::string_view what, std::size_t done, std::size_t total)> progress;
+  TellProgress progress;
 };
 
 // Whether a device that StepOptions name is there; kUsage otherwise. PyTorch can be asked about its
@@ -90,10 +94,11 @@ class Step {
   ~Step();
 
   // Every runtime scalar of the graph must be given. See exec::Executor::run. References to graph,
-  // program, recipes and plan are good until the next run.
+  // program, recipes and plan are good until the next run. Where the step is planned again when it
+  // has been done, `progress` is told; what it throws leaves the plan as it is.
   [[nodiscard]] Status run(const std::map<std::string, exec::Number>& scalars,
                            const exec::Executor::Interrupted& interrupted = nullptr,
-                           bool is_timed = false);
+                           bool is_timed = false, const TellProgress& progress = nullptr);
   // Returns when the device has done all that was put into it.
   [[nodiscard]] Status settle();
 
@@ -101,7 +106,11 @@ class Step {
   [[nodiscard]] Status write(TensorId tensor, std::span<const std::byte> bytes) const;
   [[nodiscard]] Status read(TensorId tensor, std::span<std::byte> bytes) const;
 
-  [[nodiscard]] const exec::Torn& torn() const { return executor_->torn(); }
+  // Whether the last run has changed no state: it failed before the first update. True before the
+  // first run.
+  [[nodiscard]] bool state_is_as_before() const {
+    return !is_done_ && executor_->torn().is_whole();
+  }
   // Of the last run, where the caller asked for them; otherwise none.
   [[nodiscard]] Result<std::vector<exec::Interval>> times();
 
@@ -161,6 +170,9 @@ class Step {
                                             const std::function<void(std::string_view)>& explain);
   [[nodiscard]] Status allocate(const StepOptions& options);
   [[nodiscard]] Status allocate_host(const StepOptions& options);
+  // Where there is not so much host memory, or `reserved` besides, the error says what helps.
+  [[nodiscard]] Result<std::shared_ptr<const exec::Arena>> make_host_slab(Bytes size,
+                                                                          Bytes reserved);
   [[nodiscard]] Result<std::unique_ptr<exec::Executor>> bind(const Lowered& lowered,
                                                              const exec::Arena& host);
   [[nodiscard]] Result<exec::Scalars> values_of(
@@ -170,10 +182,11 @@ class Step {
   [[nodiscard]] Status run_or_replay(exec::Scalars& scalars,
                                      const exec::Executor::Interrupted& interrupted, bool is_timed);
   // Planning again: these are in replan.cc.
-  [[nodiscard]] Status look_at_times();
-  [[nodiscard]] Status plan_again(const Trial& trial);
+  [[nodiscard]] Status look_at_times(const TellProgress& progress);
+  [[nodiscard]] Status plan_again(const Trial& trial, const TellProgress& progress);
   // The times that operations have in the step, for all that a plan of it may call; they are kept.
-  [[nodiscard]] Result<Profile> time_as_in_step(const Trial& trial, const Profile& in_step);
+  [[nodiscard]] Result<Profile> time_as_in_step(const Trial& trial, const Profile& in_step,
+                                                const TellProgress& progress);
   [[nodiscard]] Status go_on_with(Fitting fitting);
 
   c10::Device device_;
@@ -198,6 +211,7 @@ class Step {
   std::unique_ptr<Trial> trial_;  // null: nothing is tried any more
   std::optional<Replanned> replanned_;
   std::uint64_t generation_ = 0;
+  bool is_done_ = false;    // the last run, whatever came after it
   bool was_timed_ = false;  // the last run, because the caller asked for it
 };
 

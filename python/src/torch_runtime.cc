@@ -20,6 +20,7 @@
 #include <nanobind/stl/vector.h>
 #include <nlohmann/json.hpp>
 
+#include "ebb/exec/host_memory.h"
 #include "ebb/exec/measured_timeline.h"
 #include "ebb/exec/measurements.h"
 #include "ebb/graph/parse.h"
@@ -38,7 +39,7 @@ namespace {
 
 using torch::Step;
 using Memory = nb::ndarray<nb::pytorch, std::uint8_t, nb::ndim<1>, nb::c_contig>;
-using Progress = std::function<void(std::string_view, std::size_t, std::size_t)>;
+using Progress = torch::TellProgress;
 
 std::pair<std::string, std::string> torch_versions() {
   return {to_string(torch::built_with()), to_string(torch::running_with())};
@@ -183,7 +184,8 @@ std::string plan_step(std::string_view text, std::string device, std::string bud
   return report_of(*made_of(text, options, &Step::plan));
 }
 
-void run_step(Step& step, const std::map<std::string, double>& scalars, bool is_timed) {
+void run_step(Step& step, const std::map<std::string, double>& scalars, bool is_timed,
+              const Progress& progress) {
   std::map<std::string, exec::Number> numbers(scalars.begin(), scalars.end());
   using Clock = std::chrono::steady_clock;
   constexpr auto kPatience = std::chrono::milliseconds(50);
@@ -196,7 +198,8 @@ void run_step(Step& step, const std::map<std::string, double>& scalars, bool is_
     const nb::gil_scoped_acquire lock;
     return PyErr_CheckSignals() != 0;
   };
-  const Status ok = without_lock([&] { return step.run(numbers, interrupted, is_timed); });
+  const Progress tell = with_lock(progress);
+  const Status ok = without_lock([&] { return step.run(numbers, interrupted, is_timed, tell); });
   if (PyErr_Occurred() != nullptr) throw nb::python_error();
   ok_or_raise(ok);
 }
@@ -204,6 +207,10 @@ void run_step(Step& step, const std::map<std::string, double>& scalars, bool is_
 void bind(nb::module_& module) {
   module.def("torch_versions", &torch_versions,
              "The torch that this was built with, and the one that it runs with.");
+  module.def(
+      "available_host_bytes", [] { return exec::available_host_memory().count; },
+      "Host memory that can be had without pushing anybody out, in the system and in the "
+      "container.");
   nb::class_<exec::Measurements>(
       module, "Measurements", "What was measured of operations, so that nothing is measured twice.")
       .def(nb::init<>())
@@ -221,8 +228,9 @@ void bind(nb::module_& module) {
            "The bytes of the storage behind a tensor, as long as somebody has them.")
       .def("layout", &layout_of, "name"_a,
            "Element type, sizes, strides, and bytes from the start of the storage.")
-      .def("run", &run_step, "scalars"_a, "is_timed"_a = false,
-           "One step, with values for all runtime scalars.")
+      .def("run", &run_step, "scalars"_a, "is_timed"_a = false, "progress"_a = nb::none(),
+           "One step, with values for all runtime scalars; ``progress(what, done, total)`` is told "
+           "where it is planned again afterwards.")
       .def(
           "settle", [](Step& step) { ok_or_raise(without_lock([&] { return step.settle(); })); },
           "Returns when the device has done all that was put into it.")
@@ -263,8 +271,8 @@ void bind(nb::module_& module) {
           "program", [](const Step& step) { return as_str(to_text(step.graph(), step.program())); },
           "The instructions and where everything lies, as text.")
       .def_prop_ro(
-          "state_is_whole", [](const Step& step) { return step.torn().is_whole(); },
-          "Whether no state was updated in a step that failed.")
+          "state_is_as_before", [](const Step& step) { return step.state_is_as_before(); },
+          "Whether the last run has changed no state: it failed before the first update.")
       .def_prop_ro("generation", &Step::generation,
                    "Grows when a run has put inputs and outputs elsewhere, or changed the report.")
       .def_prop_ro("outputs", &outputs_of)

@@ -12,7 +12,6 @@ from torch import nn
 
 import ebb
 import ebb.torch
-from ebb.torch._host_memory import available_host_bytes
 from ebb.torch._largest import _search
 from ebb.torch._progress import Progress
 
@@ -127,18 +126,6 @@ def test_the_search_finds_the_border_in_few_attempts(most):
     attempts = Attempts(most)
     assert _search(attempts, 1, None) == most
     assert len(attempts.asked) == len(set(attempts.asked)) <= 2 * most.bit_length() + 2
-
-
-def test_host_memory_is_the_least_of_system_and_container(tmp_path):
-    meminfo = tmp_path / "meminfo"
-    meminfo.write_text("MemTotal: 100 kB\nMemFree: 10 kB\nMemAvailable: 50 kB\n")
-    assert available_host_bytes(meminfo, tmp_path) == 50 * 1024
-    (tmp_path / "memory.max").write_text("20480\n")
-    (tmp_path / "memory.current").write_text("4096\n")
-    assert available_host_bytes(meminfo, tmp_path) == 16384
-    (tmp_path / "memory.max").write_text("max\n")
-    assert available_host_bytes(meminfo, tmp_path) == 50 * 1024
-    assert available_host_bytes() > 0
 
 
 def test_a_terminal_is_told_which_batch_is_tried(monkeypatch):

@@ -4,6 +4,7 @@ import copy
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import warnings
 
@@ -16,6 +17,7 @@ from torch import nn
 
 import ebb.torch
 from ebb.torch._program import view
+from ebb.torch._progress import Progress
 from ebb.torch._step_function import Task
 
 STEPS = 7
@@ -128,6 +130,48 @@ def test_a_step_that_is_no_slower_than_predicted_keeps_its_plan(cache):
             quietly(step, *images(*BATCH))
         assert "replanned" not in step.report()
         assert step.plan == plan
+
+
+def test_progress_is_told_of_planning_again(cache, monkeypatch):
+    model, optimizer = trainer()
+    quietly(compiled, *copy.deepcopy((model, optimizer))).close()
+    lie_about_times(cache)
+    with compiled(model, optimizer) as step:
+        told = set()
+        monkeypatch.setattr(Progress, "__call__", lambda self, what, done, total: told.add(what))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # it may use the new plan, or not
+            for _ in range(STEPS):
+                step(*images(*BATCH))
+    assert told == {"timing operations again", "planning again"}
+
+
+@pytest.mark.parametrize("stage", ["timing operations again", "planning again"])
+def test_ctrl_c_while_it_is_planned_again_leaves_a_step_that_was_done_and_its_plan(cache, monkeypatch, stage):
+    model, optimizer = trainer()
+    quietly(compiled, *copy.deepcopy((model, optimizer))).close()
+    lie_about_times(cache)
+    eager_model, eager_optimizer = copy.deepcopy((model, optimizer))
+    batches = [images(*BATCH) for _ in range(STEPS)]
+
+    def told(self, what, done, total):
+        if what == stage:
+            signal.raise_signal(signal.SIGINT)
+
+    with compiled(model, optimizer) as step:
+        monkeypatch.setattr(Progress, "__call__", told)
+        plan, program = step.plan, step.program()
+        interrupted = 0
+        for batch in batches:
+            try:
+                quietly(step, *batch)
+            except KeyboardInterrupt:
+                interrupted += 1
+        assert interrupted == 1
+        assert (step.plan, step.program()) == (plan, program)
+        assert "replanned" not in step.report()
+    eager_losses(eager_model, eager_optimizer, batches)
+    assert not differences(eager_model, eager_optimizer, model, optimizer)
 
 
 def test_times_that_the_caller_asks_for_are_of_the_program_that_ran(cache):

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -171,9 +172,14 @@ class Run {
     const auto begin = Clock::now();
     if (Status ok = state_.fill_inputs(step_); !ok) return fail(ok.error());
     bool stopped = false;
+    std::optional<Progress> progress;  // of planning again, where that follows
     const Status ok = step_.run(
         records_.empty() ? scalars_.first : scalars_.later,
-        [&] { return stopped = was_interrupted(); }, is_timed_);
+        [&] { return stopped = was_interrupted(); }, is_timed_,
+        [&](std::string_view what, std::size_t done, std::size_t total) {
+          if (!progress) progress.emplace(std::string(what));
+          progress->update(fmt::format("{}, {} of {}", what, done, total));
+        });
     if (stopped) return nullptr;
     if (!ok) return fail(ok.error());
     if (Status settled = step_.settle(); !settled) return fail(settled.error());

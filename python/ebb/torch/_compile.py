@@ -31,7 +31,7 @@ def compile(  # noqa: A001: the name that PyTorch's users expect
     `budget` is what the step may use on its device, parameters and optimizer state included:
     "16GiB", "53%" of what it needs as it is, or "auto", what is free. Tensors are swapped to the
     host and computed again until it fits; the bits stay the same. `host_budget` is what may be on
-    the host at a time; by default as much as it takes.
+    the host at a time; by default as much as it takes, which is refused where it is not available.
 
     From then on the parameters, buffers and optimizer state live in the step's arena; they are the
     same objects as before, so that saving, loading and evaluating work as always; `step.evaluate` and

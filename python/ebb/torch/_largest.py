@@ -11,7 +11,6 @@ import torch
 from ebb import Error
 
 from ._capture import batch_arguments, capture_step
-from ._host_memory import available_host_bytes
 from ._load import _runtime
 from ._progress import Progress
 from ._step import as_budget
@@ -56,7 +55,7 @@ def largest_batch(
     if lowest < 1 or (highest is not None and highest < lowest):
         raise Error(f"batches from {lowest} to {highest} are none")
     if host_budget is None:
-        host_budget = available_host_bytes() // 10 * 9  # some for everything else
+        host_budget = _runtime.available_host_bytes() // 10 * 9  # some for everything else
     task = Task(
         model, loss_fn, optimizer, clip_grad_norm=clip_grad_norm, autocast=autocast, scaler=scaler
     )

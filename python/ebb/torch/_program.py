@@ -10,6 +10,7 @@ import torch.utils._pytree as pytree
 
 from ._captured import TENSOR, Captured
 from ._places import levels_to_user
+from ._progress import Progress
 from ._state import State
 from ._text import dtype_of
 
@@ -79,15 +80,14 @@ class Program:
     def _run(self, scalars: dict[str, float], state: State) -> None:
         generator = self._generator_state() if self._is_random else None
         try:
-            self.runtime.run(scalars, self.is_timed)
-        except BaseException:
-            if not self.runtime.state_is_whole:
-                state.note_update()
+            with Progress() as progress:  # of planning again, which may follow
+                self.runtime.run(scalars, self.is_timed, progress)
+        finally:  # Ctrl-C may come when the step is done: what it did to the state is what counts
+            if not self.runtime.state_is_as_before:
+                if self.captured.updates:
+                    state.note_update()
             elif generator is not None:
                 self._set_generator_state(generator)  # so that the step can be done again
-            raise
-        if self.captured.updates:
-            state.note_update()
 
     def _generator_state(self) -> torch.Tensor:
         device = self.captured.device

@@ -7,6 +7,11 @@ import torch
 def torch_versions() -> tuple[str, str]:
     """The torch that this was built with, and the one that it runs with."""
 
+def available_host_bytes() -> int:
+    """
+    Host memory that can be had without pushing anybody out, in the system and in the container.
+    """
+
 class Measurements:
     """What was measured of operations, so that nothing is measured twice."""
 
@@ -33,8 +38,10 @@ class Step:
     def layout(self, name: str) -> tuple:
         """Element type, sizes, strides, and bytes from the start of the storage."""
 
-    def run(self, scalars: Mapping[str, float], is_timed: bool = ...) -> None:
-        """One step, with values for all runtime scalars."""
+    def run(self, scalars: Mapping[str, float], is_timed: bool = ..., progress: Callable[[str, int, int], None] | None = ...) -> None:
+        """
+        One step, with values for all runtime scalars; ``progress(what, done, total)`` is told where it is planned again afterwards.
+        """
 
     def settle(self) -> None:
         """Returns when the device has done all that was put into it."""
@@ -61,8 +68,10 @@ class Step:
         """The instructions and where everything lies, as text."""
 
     @property
-    def state_is_whole(self) -> bool:
-        """Whether no state was updated in a step that failed."""
+    def state_is_as_before(self) -> bool:
+        """
+        Whether the last run has changed no state: it failed before the first update.
+        """
 
     @property
     def generation(self) -> int:

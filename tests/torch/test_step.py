@@ -282,38 +282,47 @@ import ebb.torch
 from torch import nn
 
 layers = [nn.Linear(800, 800) for _ in range(12)]
-model = nn.Sequential(*layers, nn.Linear(800, 10))
+device, budget = sys.argv[1:]
+model = nn.Sequential(*layers, nn.Linear(800, 10)).to(device)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-batch = (torch.randn(1000, 800), torch.randint(0, 10, (1000,)))
-step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+batch = (torch.randn(1000, 800, device=device), torch.randint(0, 10, (1000,), device=device))
+step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch, budget=budget)
 step(*batch)
-before = [p.detach().clone() for p in model.parameters()]
-buffers = [s["momentum_buffer"].clone() for s in optimizer.state.values()]
+
+
+def state():
+    return [*model.parameters(), *(s["momentum_buffer"] for s in optimizer.state.values())]
+
+
+before = [tensor.detach().clone() for tensor in state()]
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 begin = time.monotonic()
 try:
     for _ in range(1000):
         step(*batch)
-        before = [p.detach().clone() for p in model.parameters()]
-        buffers = [s["momentum_buffer"].clone() for s in optimizer.state.values()]
+        before = [tensor.detach().clone() for tensor in state()]
 except KeyboardInterrupt:
     print("interrupted", flush=True)
-changed = [not torch.equal(p, b) for p, b in zip(model.parameters(), before)]
-changed += [not torch.equal(s["momentum_buffer"], b) for s, b in zip(optimizer.state.values(), buffers)]
+changed = [not torch.equal(now, then) for now, then in zip(state(), before)]
 print("all" if all(changed) else "none" if not any(changed) else "half")
 print("finite" if torch.isfinite(step(*batch)) else "broken")
 """
 
 
-def test_ctrl_c_stops_a_step_and_leaves_no_half_updated_state():
+def check_interrupted(device, budget):
     done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=300, check=False
+        [sys.executable, "-c", INTERRUPTED, device, budget], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     interrupted, changed, after = done.stdout.split()
     assert interrupted == "interrupted"
     assert changed in ("none", "all")
     assert after == "finite"
+
+
+@pytest.mark.parametrize("budget", ["100%", "80%"])
+def test_ctrl_c_stops_a_step_and_leaves_no_half_updated_state(budget):
+    check_interrupted("cpu", budget)
 
 
 @torch.library.custom_op("ebb_tests::twice", mutates_args=())

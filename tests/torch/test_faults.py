@@ -1,0 +1,411 @@
+"""What a step leaves behind when memory is short, a kernel throws, Ctrl-C is pressed, or the process forks."""
+
+import copy
+import gc
+import os
+import pathlib
+import re
+import resource
+import signal
+import subprocess
+import sys
+import threading
+
+import pytest
+import torch
+import torch.nn.functional as F
+from same_bits import bits, differences
+from small_models import Noisy, convolutional, images
+from torch import nn
+
+import ebb.torch
+from ebb.torch._load import _runtime
+from ebb.torch._progress import Progress
+from ebb.torch._step_function import Task
+
+MIB = 1 << 20
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+
+
+def sum_of(output, targets):
+    return (output * targets).sum()
+
+
+def address_space():
+    return int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
+def noisy_batch(elements=1 << 16):
+    return torch.randn(elements), torch.randn(elements)
+
+
+def noisy(model, optimizer, batch, budget="60%"):
+    """A step that must swap."""
+    step = ebb.torch.compile(model, sum_of, optimizer, batch, budget=budget)
+    assert step.report()["plan"]["tensors_swapped"] > 0
+    return step
+
+
+def trainer(layers=8, make=Noisy):
+    torch.manual_seed(0)
+    model = make(layers)
+    return model, sgd(model)
+
+
+class Untouched:
+    """What a user's model, optimizer and generator are before something that must not touch them."""
+
+    def __init__(self, model, optimizer):
+        self.model, self.optimizer = model, optimizer
+        self.before = self.now()
+
+    def now(self):
+        return (
+            [(p.data_ptr(), bits(p), p.grad) for p in self.model.parameters()],
+            list(self.optimizer.state),
+            torch.get_rng_state().tolist(),
+        )
+
+    def check(self):
+        assert self.now() == self.before
+
+
+def check_trains(model, optimizer, batch):
+    """A step that is compiled now has the bits of an eager twin."""
+    twin, twin_optimizer = copy.deepcopy((model, optimizer))
+    eager = Task(twin, sum_of, twin_optimizer)
+    with noisy(model, optimizer, batch) as step:
+        for i in range(3):
+            torch.manual_seed(i)
+            loss = eager.step(*batch)
+            torch.manual_seed(i)
+            assert torch.equal(step(*batch), loss)
+        assert differences(twin, twin_optimizer, model, optimizer) == []
+
+
+# Host memory is short.
+
+
+def test_more_host_memory_than_is_available_is_refused_before_it_is_taken():
+    layers, available = 256, _runtime.available_host_bytes()
+    elements = int(1.5 * available) // layers // 4
+    model = Noisy(layers)
+    optimizer = sgd(model)
+    untouched = Untouched(model, optimizer)
+    batch = torch.empty(elements), torch.empty(elements)  # never written: no pages are taken for it
+    with pytest.raises(ebb.Error) as caught:
+        ebb.torch.compile(model, sum_of, optimizer, batch, budget=elements * 4 * 8)
+    assert caught.value.kind == "infeasible"
+    message = str(caught.value)
+    assert "what is swapped out needs" in message and "GiB of host memory" in message
+    assert "are available; give a host budget below that" in message and "or a larger budget" in message
+    untouched.check()
+    del batch
+    check_trains(model, optimizer, noisy_batch())
+
+
+SHORT = """
+import resource, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+import ebb
+from test_faults import MIB, Untouched, address_space, check_trains, noisy, noisy_batch, trainer
+
+torch.set_num_threads(1)
+torch.use_deterministic_algorithms(True)
+noisy(*trainer(), noisy_batch()).close()  # whatever libraries set up, they have
+model, optimizer = trainer(48)
+batch = noisy_batch(4 * MIB)  # 16 MiB each; the arena has sixteen of these, and the host slab the rest
+untouched = Untouched(model, optimizer)
+without_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+for more in range(128, 2048, 64):
+    resource.setrlimit(resource.RLIMIT_AS, (address_space() + more * MIB, resource.RLIM_INFINITY))
+    try:
+        noisy(model, optimizer, batch, 256 * MIB).close()
+        break
+    except ebb.Error as error:
+        refused = error
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, without_limit)
+    assert refused.kind == "infeasible", refused
+    print(refused)
+    untouched.check()
+check_trains(*trainer(), noisy_batch())
+print("trains")
+"""
+
+
+def test_memory_that_the_system_refuses_is_named_in_bytes_with_a_remedy_wherever_it_ends():
+    program = [sys.executable, "-c", SHORT, os.path.dirname(__file__)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    *refused, last = done.stdout.splitlines()
+    assert last == "trains"
+    kinds = [
+        r"can't allocate memory: you tried to allocate \d+ bytes.*; when measuring '",
+        r"^256 MiB of host memory cannot be had: .*; give a smaller budget",
+        r"^for what is swapped out, \d+ MiB of host memory cannot be had: .*; give a host budget below that",
+    ]
+    for kind in kinds:
+        assert any(re.search(kind, line) for line in refused), (kind, refused)
+    assert all(any(re.search(kind, line) for kind in kinds) for line in refused)
+
+
+# A kernel throws.
+
+MOOD = {"bad": False}
+
+
+@torch.library.custom_op("ebb_faults::moody", mutates_args=())
+def moody(x: torch.Tensor) -> torch.Tensor:
+    if MOOD["bad"]:
+        raise ValueError("not in the mood")
+    return x.clone()
+
+
+@moody.register_fake
+def _(x):
+    return torch.empty_like(x)
+
+
+moody.register_autograd(lambda ctx, gradient: gradient)
+
+
+@pytest.fixture
+def bad_mood():
+    yield lambda: MOOD.update(bad=True)
+    MOOD["bad"] = False
+
+
+class Moody(Noisy):
+    def forward(self, x):
+        return moody(super().forward(x))
+
+
+def test_a_kernel_that_throws_while_copies_are_under_way_leaves_a_step_that_runs(bad_mood):
+    model, optimizer = trainer(make=Moody)
+    twin, twin_optimizer = copy.deepcopy((model, optimizer))
+    eager = Task(twin, sum_of, twin_optimizer)
+    batch = noisy_batch()
+    with noisy(model, optimizer, batch) as step:
+        torch.manual_seed(1)
+        bad_mood()
+        for _ in range(3):
+            with pytest.raises(ebb.Error) as caught:
+                step(*batch)
+            message = str(caught.value)
+            assert "not in the mood" in message and "in ebb_faults::moody, from torch/test_faults.py:" in message
+            assert "the state is as before the step" in message
+        MOOD["bad"] = False
+        losses = [step(*batch) for _ in range(3)]
+        torch.manual_seed(1)
+        assert [eager.step(*batch).item() for _ in range(3)] == [loss.item() for loss in losses]
+        assert differences(twin, twin_optimizer, model, optimizer) == []
+
+
+def test_a_kernel_that_throws_after_the_updates_says_so_and_loaded_state_trains_on(bad_mood):
+    model, optimizer = trainer()
+    twin, twin_optimizer = copy.deepcopy((model, optimizer))
+    eager = Task(twin, sum_of, twin_optimizer)
+    batch = noisy_batch()
+
+    def function(x, targets):
+        optimizer.zero_grad()
+        loss = sum_of(model(x), targets)
+        loss.backward()
+        optimizer.step()
+        return moody(loss.detach())
+
+    with ebb.torch.compile_step(function, batch, modules=model, optimizers=optimizer, budget="60%") as step:
+        torch.manual_seed(1)
+        loss = step(*batch)
+        torch.manual_seed(1)
+        assert torch.equal(loss, eager.step(*batch))
+        saved = copy.deepcopy((model.state_dict(), optimizer.state_dict(), torch.get_rng_state()))
+        bad_mood()
+        with pytest.raises(ebb.Error, match=r"(\d+) of \1 updates of the state had been done, %\S+ first: load it again"):
+            step(*batch)
+        MOOD["bad"] = False
+        model.load_state_dict(saved[0])
+        optimizer.load_state_dict(saved[1])
+        torch.set_rng_state(saved[2])
+        loss = step(*batch)
+        torch.set_rng_state(saved[2])
+        assert torch.equal(loss, eager.step(*batch))
+        assert differences(twin, twin_optimizer, model, optimizer) == []
+
+
+# Ctrl-C.
+
+
+def interrupt_at(monkeypatch, stage):
+    """Ctrl-C when it is told that this is being done."""
+
+    def told(self, what, done, total):
+        if what == stage:
+            signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(Progress, "__call__", told)
+
+
+STAGES = ["measuring operations", "timing operations", "planning", "allocating host memory"]
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_ctrl_c_while_compiling_leaves_the_model_as_it_was(stage, monkeypatch):
+    model, optimizer = trainer()
+    batch = noisy_batch()
+    untouched = Untouched(model, optimizer)
+    with monkeypatch.context() as patch:
+        interrupt_at(patch, stage)
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                noisy(model, optimizer, batch)
+            untouched.check()
+    check_trains(model, optimizer, batch)
+
+
+def test_ctrl_c_while_compiling_gives_the_arena_back(monkeypatch):
+    model, optimizer = trainer()
+    batch = noisy_batch(12 * MIB)
+    arena = noisy(model, optimizer, batch).memory().budget_bytes
+    interrupt_at(monkeypatch, "allocating host memory")  # there is an arena by then
+    before = address_space()
+    for _ in range(4):
+        with pytest.raises(KeyboardInterrupt):
+            noisy(model, optimizer, batch)
+        gc.collect()
+    # What four times is not given back would be four arenas; threads and allocators have some besides.
+    assert address_space() - before < 2 * arena
+
+
+class InterruptedAtTheEnd:
+    """A runtime in which Ctrl-C comes when a step is done, and before Python goes on."""
+
+    def __init__(self, runtime):
+        self._runtime = runtime
+
+    def __getattr__(self, name):
+        return getattr(self._runtime, name)
+
+    def run(self, *args):
+        self._runtime.run(*args)
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_ctrl_c_that_comes_when_the_step_is_done_leaves_a_step_that_was_done():
+    torch.manual_seed(0)
+    model = convolutional()  # dropout draws numbers
+    optimizer = sgd(model)
+    twin, twin_optimizer = copy.deepcopy((model, optimizer))
+    eager = Task(twin, F.cross_entropy, twin_optimizer)
+    batch = images(4, 8)
+    with ebb.torch.compile(model, F.cross_entropy, optimizer, batch) as step:
+        first = step._programs.first
+        runtime, first.runtime = first.runtime, InterruptedAtTheEnd(first.runtime)
+        version = next(model.parameters())._version
+        torch.manual_seed(1)
+        with pytest.raises(KeyboardInterrupt):
+            step(*batch)
+        assert next(model.parameters())._version > version
+        first.runtime = runtime
+        step(*batch)
+        after = torch.get_rng_state()
+        torch.manual_seed(1)
+        eager.step(*batch)
+        eager.step(*batch)
+        assert torch.equal(torch.get_rng_state(), after)
+        assert differences(twin, twin_optimizer, model, optimizer) == []
+
+
+# Threads and processes.
+
+
+def test_steps_are_compiled_and_run_with_swaps_on_two_threads_at_once():
+    # Noise comes from one generator for all threads, so these have none.
+    pairs = []
+    for seed in range(2):
+        torch.manual_seed(seed)
+        layers = [nn.Sequential(nn.Linear(64, 64), nn.Tanh()) for _ in range(8)]
+        model = nn.Sequential(*layers, nn.Linear(64, 10))
+        pairs.append((model, sgd(model), *copy.deepcopy((model,))))
+    batch = torch.randn(512, 64), torch.randint(0, 10, (512,))
+    errors, plans = [], []
+
+    def train(model, optimizer):
+        try:
+            with ebb.torch.compile(model, F.cross_entropy, optimizer, batch, budget="60%") as step:
+                plans.append(step.plan)
+                for _ in range(10):
+                    step(*batch)
+        except BaseException as error:  # noqa: BLE001: reported below
+            errors.append(error)
+
+    threads = [threading.Thread(target=train, args=pair[:2]) for pair in pairs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert errors == [] and len(plans) == 2 and all(plans)
+    for model, optimizer, twin in pairs:
+        twin_optimizer = sgd(twin)
+        eager = Task(twin, F.cross_entropy, twin_optimizer)
+        for _ in range(10):
+            eager.step(*batch)
+        assert differences(twin, twin_optimizer, model, optimizer) == []
+
+
+def test_workers_of_a_data_loader_may_be_forked_beside_a_step_that_swaps():
+    model, optimizer = trainer()
+    twin, twin_optimizer = copy.deepcopy((model, optimizer))
+    eager = Task(twin, sum_of, twin_optimizer)
+    data = [noisy_batch() for _ in range(6)]
+    with noisy(model, optimizer, data[0]) as step:
+        torch.manual_seed(1)
+        eager.step(*data[0])
+        torch.manual_seed(1)
+        step(*data[0])  # its lanes have threads now
+        losses = []
+        for batch in torch.utils.data.DataLoader(data, batch_size=None, num_workers=2, multiprocessing_context="fork"):
+            torch.manual_seed(len(losses))
+            losses.append(step(*batch))
+        for i, batch in enumerate(data):
+            torch.manual_seed(i)
+            assert torch.equal(eager.step(*batch), losses[i])
+    assert differences(twin, twin_optimizer, model, optimizer) == []
+
+
+FORKED = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import torch
+from same_bits import bits
+from test_faults import noisy, noisy_batch, trainer
+
+torch.set_num_threads(1)  # a fork has none of the others
+model, optimizer = trainer()
+batch = noisy_batch()
+step = noisy(model, optimizer, batch)
+step(*batch)
+before = bits(model.weight)
+child = os.fork()
+torch.manual_seed(1)
+if child == 0:
+    print(step(*batch).item(), flush=True)
+    sys.exit()  # the ordinary end of an interpreter, with a step that is still there
+status = os.waitpid(child, 0)[1]
+print(os.waitstatus_to_exitcode(status), bits(model.weight) == before, flush=True)
+print(step(*batch).item())
+"""
+
+
+def test_a_forked_process_has_a_step_of_its_own_and_ends():
+    program = [sys.executable, "-c", FORKED, os.path.dirname(__file__)]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    of_child, end_of_child, of_parent = done.stdout.splitlines()
+    assert end_of_child == "0 True"
+    assert of_child == of_parent

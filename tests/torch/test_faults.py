@@ -1,5 +1,6 @@
 """What a step leaves behind when memory is short, a kernel throws, Ctrl-C is pressed, or the process forks."""
 
+import collections
 import copy
 import gc
 import os
@@ -15,12 +16,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 from same_bits import bits, differences
-from small_models import Noisy, convolutional, images
+from small_models import Noisy, convolutional, images, perceptron, vectors
 from torch import nn
 
 import ebb.torch
 from ebb.torch._load import _runtime
 from ebb.torch._progress import Progress
+from ebb.torch._state import State
 from ebb.torch._step_function import Task
 
 MIB = 1 << 20
@@ -280,6 +282,46 @@ def test_ctrl_c_while_compiling_gives_the_arena_back(monkeypatch):
         gc.collect()
     # What four times is not given back would be four arenas; threads and allocators have some besides.
     assert address_space() - before < 2 * arena
+
+
+class InterruptedWhenAsked(collections.defaultdict):
+    """An optimizer's state: Ctrl-C comes when it is looked up."""
+
+    is_armed = False
+
+    def __getitem__(self, key):
+        if self.is_armed:
+            signal.raise_signal(signal.SIGINT)
+        return super().__getitem__(key)
+
+
+def test_ctrl_c_while_the_state_moves_in_waits_until_it_has_and_all_is_given_back(monkeypatch):
+    torch.manual_seed(0)
+    model = perceptron()
+    optimizer = torch.optim.Adam(model.parameters(), lr=0.1)
+    optimizer.state = InterruptedWhenAsked(dict)
+    really_give_back = State.give_back
+    monkeypatch.setattr(Progress, "__call__", lambda *_: setattr(optimizer.state, "is_armed", True))
+    given_back = []
+
+    def give_back(state):
+        really_give_back(state)
+        given_back.append(True)
+
+    monkeypatch.setattr(State, "give_back", give_back)
+    batch = vectors()
+    values = [bits(p) for p in model.parameters()]
+    with pytest.raises(KeyboardInterrupt):
+        ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    optimizer.state.is_armed = False
+    gc.collect()
+    assert [bits(p) for p in model.parameters()] == values
+    assert all(set(optimizer.state[p]) == {"step", "exp_avg", "exp_avg_sq"} for p in model.parameters())
+    assert given_back == [True]
+    twin, twin_optimizer = copy.deepcopy((model, optimizer))
+    with ebb.torch.compile(model, F.cross_entropy, optimizer, batch) as step:
+        assert torch.equal(step(*batch), Task(twin, F.cross_entropy, twin_optimizer).step(*batch))
+        assert differences(twin, twin_optimizer, model, optimizer) == []
 
 
 class InterruptedAtTheEnd:

@@ -17,6 +17,7 @@ from ebb import Error
 
 from ._captured import Captured, Shared
 from ._scaler import TENSORS
+from ._uninterrupted import uninterrupted
 
 
 @dataclasses.dataclass
@@ -121,7 +122,7 @@ class State:
         """Everything gets memory of its own again."""
         if not self._open:
             return
-        with _disable_current_modes(), torch.no_grad():
+        with uninterrupted(), _disable_current_modes(), torch.no_grad():
             moved = {}
             for entry in self._entries:
                 if entry.tensor.data_ptr() != entry.place.data_ptr() or not entry.place.numel():
@@ -136,8 +137,8 @@ class State:
                     entry.place.size(),
                     entry.place.stride(),
                 )
-        self._open = False
-        self._entries = []
+            self._open = False
+            self._entries = []
 
 
 def _owners(captured: Captured) -> dict[int, tuple]:

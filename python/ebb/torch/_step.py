@@ -28,6 +28,7 @@ from ._report import Report
 from ._state import State
 from ._step_function import Task
 from ._stopwatch import Stopwatch
+from ._uninterrupted import uninterrupted
 
 OtherBatches = Literal["compile", "eager"]
 
@@ -71,14 +72,15 @@ class Step:
         for name, constant in captured.constants.items():
             view(runtime, name).copy_(constant)
         blocks: dict = {}
-        self._state = State(captured, lambda name: view(runtime, name, blocks))
+        with uninterrupted():
+            self._state = State(captured, lambda name: view(runtime, name, blocks))
+            self._finalizer = weakref.finalize(self, State.give_back, self._state)
+            self._finalizer.atexit = False
         self._programs: Programs | None = Programs(first, self._state, host, known)
         # A step that was planned has the whole budget.
         arena = json.loads(runtime.report())["budget_bytes"] if runtime.plan() else runtime.arena_bytes
         self._outside_bytes = outside.bytes(arena)
         self._look_at(first)
-        self._finalizer = weakref.finalize(self, State.give_back, self._state)
-        self._finalizer.atexit = False
 
     def _look_at(self, first: Program) -> None:
         """What is told about the compiled step; it may be planned again."""

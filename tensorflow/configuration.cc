@@ -12,6 +12,8 @@
 
 #include "ebb/base/nearest.h"
 #include "ebb/import/tensorflow_device.h"
+#include "ebb/plan/budget.h"
+#include "ebb/plan/device.h"
 #include "ebb/rewrite/lms_names.h"
 
 namespace ebb::grappler {
@@ -23,7 +25,8 @@ using Texts = std::vector<std::string>;
 // The member that a parameter sets says of what kind it is.
 using Member = std::variant<Texts LmsOptions::*, std::string LmsOptions::*,
                             std::int64_t LmsOptions::*, bool LmsOptions::*, Bytes LmsOptions::*,
-                            std::string TensorFlowDevices::*, SwapNodes Configuration::*>;
+                            std::string TensorFlowDevices::*, SwapNodes Configuration::*,
+                            std::string BudgetParameters::*, std::int64_t BudgetParameters::*>;
 struct Parameter {
   std::string_view name;
   Member member;
@@ -53,11 +56,14 @@ constexpr std::array kParameters = {
     Parameter{"accelerator", &TensorFlowDevices::accelerator},
     Parameter{"host", &TensorFlowDevices::host},
     Parameter{"swap_nodes", &Configuration::swap_nodes},
+    Parameter{"budget", &BudgetParameters::budget},
+    Parameter{"batch_size", &BudgetParameters::batch_size},
+    Parameter{"device", &BudgetParameters::device},
+    Parameter{"profile", &BudgetParameters::profile},
+    Parameter{"host_budget", &BudgetParameters::host_budget},
 };
 
 constexpr std::string_view kPrefix = "EBB_";
-constexpr std::string_view kNoBudget =
-    "Ebb cannot plan for a budget in TensorFlow yet; use the paper's parameters, as n_tensors";
 constexpr std::array kSwapNodes = {
     std::pair<std::string_view, SwapNodes>{"identity", SwapNodes::kIdentity},
     std::pair<std::string_view, SwapNodes>{"copy_kernels", SwapNodes::kCopyKernels},
@@ -139,6 +145,24 @@ struct Setter {
     }
     return not_a("\"identity\" or \"copy_kernels\"");
   }
+  Status operator()(std::string BudgetParameters::* member) const {
+    // A budget in bytes may be a number.
+    const bool is_size = member == &BudgetParameters::budget || member == &BudgetParameters::host_budget;
+    if (is_size && value.is_number_unsigned()) {
+      configuration.budget.*member = fmt::format("{}B", value.get<std::uint64_t>());
+      return {};
+    }
+    if (!value.is_string()) return not_a(is_size ? "a size, as \"14GiB\"" : "a text");
+    configuration.budget.*member = value.get<std::string>();
+    return {};
+  }
+  Status operator()(std::int64_t BudgetParameters::* member) const {
+    constexpr std::int64_t kMost = std::int64_t{1} << 32;
+    const bool fits = value.is_number_unsigned() && value.get<std::uint64_t>() <= kMost;
+    if (!fits) return not_a("a number of samples");
+    configuration.budget.*member = value.get<std::int64_t>();
+    return {};
+  }
 };
 
 struct Getter {
@@ -160,6 +184,10 @@ struct Getter {
       return known.second == configuration.*member;
     });
     return found->first;
+  }
+  template <class T>
+  Json operator()(T BudgetParameters::* member) const {
+    return configuration.budget.*member;
   }
 };
 
@@ -199,6 +227,7 @@ struct FromText {
     return list;
   }
   Json operator()(std::int64_t LmsOptions::*) const { return number(); }
+  Json operator()(std::int64_t BudgetParameters::*) const { return number(); }
   Json operator()(Bytes LmsOptions::*) const { return number(); }
   Json operator()(bool LmsOptions::*) const {
     const std::optional<bool> value = as_switch(text);
@@ -218,8 +247,49 @@ struct FromText {
   }
 };
 
+// A budget, and nothing that goes with one alone.
+Status check_budget(const Configuration& configuration) {
+  const BudgetParameters& given = configuration.budget;
+  if (given.budget.empty()) {
+    const BudgetParameters none;
+    for (const auto& [name, is_given] :
+         {std::pair{"batch_size", given.batch_size != none.batch_size},
+          std::pair{"device", given.device != none.device},
+          std::pair{"profile", given.profile != none.profile},
+          std::pair{"host_budget", given.host_budget != none.host_budget}}) {
+      if (is_given) return wrong(fmt::format("{} goes with a budget, and none is given", name));
+    }
+    return {};
+  }
+  if (const auto budget = parse_budget(given.budget, Bytes{std::int64_t{1} << 40}); !budget) {
+    return wrong("budget: " + budget.error().message);
+  }
+  if (!given.host_budget.empty()) {
+    if (const auto host = parse_bytes(given.host_budget); !host) {
+      return wrong("host_budget: " + host.error().message);
+    }
+  }
+  if (const auto device = find_device(given.device); !device) {
+    return wrong("device: " + device.error().message);
+  }
+  Configuration paper;
+  paper.devices = configuration.devices;
+  paper.swap_nodes = configuration.swap_nodes;
+  paper.budget = configuration.budget;
+  for (const Parameter& parameter : kParameters) {
+    if (std::visit(Getter{configuration}, parameter.member) ==
+        std::visit(Getter{paper}, parameter.member)) {
+      continue;
+    }
+    return wrong(fmt::format("{} and budget exclude each other: with a budget, Ebb chooses",
+                             parameter.name));
+  }
+  return {};
+}
+
 // What is wrong whatever the graph is: numbers out of range, unknown strategies.
 Status check_values(const Configuration& configuration) {
+  if (auto ok = check_budget(configuration); !ok) return ok;
   LmsOptions nameless = configuration.lms;
   nameless.optimizer_scopes.clear();
   nameless.excl_scopes.clear();
@@ -268,7 +338,6 @@ Result<Configuration> parse_configuration(std::string_view json) {
   if (!object.is_object()) return wrong("a configuration is a JSON object");
   Configuration configuration;
   for (const auto& [name, value] : object.items()) {
-    if (name == "budget") return wrong(fmt::format("budget: {}", kNoBudget));
     const Parameter* parameter = find_parameter(name);
     if (parameter == nullptr) {
       NearestWord nearest(name);
@@ -309,7 +378,6 @@ Result<std::optional<Configuration>> configuration_of_environment(const char* co
       continue;
     }
     if (name == "EBB_CACHE") continue;  // a folder of ebb.torch
-    if (name == "EBB_BUDGET") return wrong(fmt::format("EBB_BUDGET: {}", kNoBudget));
     const auto found =
         std::find_if(kParameters.begin(), kParameters.end(), [&](const Parameter& parameter) {
           return name.substr(kPrefix.size()) == upper(parameter.name);

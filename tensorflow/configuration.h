@@ -1,4 +1,5 @@
-// What the plug-in is to do: the paper's parameters under their names, and where tensors go.
+// What the plug-in is to do: the paper's parameters under their names, or a budget; and where
+// tensors go.
 //
 // It comes from Python as a JSON object, or from the environment, EBB_<PARAMETER>=..., lists by
 // commas. Both know the same parameters, from one table.
@@ -16,8 +17,18 @@
 
 namespace ebb::grappler {
 
+// What is planned for, instead of the paper's parameters.
+struct BudgetParameters {
+  std::string budget;           // "14GiB" or "60%"; empty: by the paper's parameters
+  std::int64_t batch_size = 0;  // of what a graph leaves open; 0: not given
+  std::string device = "h200";  // a device that Ebb knows, or a device file
+  std::string profile;          // a file; empty: by the device's numbers
+  std::string host_budget;      // empty: as much as it takes
+};
+
 struct Configuration {
   LmsOptions lms;
+  BudgetParameters budget;
   TensorFlowDevices devices;
   SwapNodes swap_nodes = SwapNodes::kIdentity;
 };

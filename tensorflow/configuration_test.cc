@@ -99,9 +99,38 @@ TEST(Configuration, ANumberOutOfRangeIsRefusedBeforeAnyGraphIsSeen) {
   EXPECT_THAT(error_of(R"({"ctrld_strategy": "chain"})"), HasSubstr("chain_rule"));
 }
 
-TEST(Configuration, ABudgetIsSaidToBeMissing) {
-  EXPECT_THAT(error_of(R"({"budget": "16GiB"})"), HasSubstr("cannot plan for a budget"));
-  EXPECT_THAT(environment_error({"EBB_BUDGET=16GiB"}), HasSubstr("EBB_BUDGET: Ebb cannot plan"));
+TEST(Configuration, ABudgetStandsAloneWithWhatGoesWithIt) {
+  const auto read = parse_configuration(
+      R"({"budget": "16GiB", "batch_size": 32, "device": "p100-nvlink", "host_budget": 4096})");
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ(read->budget.budget, "16GiB");
+  EXPECT_EQ(read->budget.batch_size, 32);
+  EXPECT_EQ(read->budget.host_budget, "4096B");
+  EXPECT_EQ(parse_configuration(to_json(*read))->budget.device, "p100-nvlink");
+  EXPECT_THAT(error_of(R"({"budget": "16 apples"})"), HasSubstr("budget: "));
+  EXPECT_THAT(error_of(R"({"budget": 1.5})"), HasSubstr("a size, as \"14GiB\""));
+  EXPECT_THAT(error_of(R"({"budget": "60%", "host_budget": "lots"})"), HasSubstr("host_budget: "));
+  EXPECT_THAT(error_of(R"({"budget": "60%", "device": "h2000"})"), HasSubstr("device: "));
+  EXPECT_THAT(error_of(R"({"budget": "60%", "profile": 3})"), HasSubstr("a text"));
+  EXPECT_THAT(error_of(R"({"budget": "60%", "batch_size": -1})"), HasSubstr("number of samples"));
+  EXPECT_THAT(error_of(R"({"budget": "60%", "n_tensors": 3})"),
+              HasSubstr("n_tensors and budget exclude each other"));
+}
+
+TEST(Configuration, WhatGoesWithABudgetNeedsOne) {
+  for (const char* alone :
+       {R"({"batch_size": 8})", R"({"device": "cpu"})", R"({"profile": "x.json"})",
+        R"({"host_budget": "1GiB"})"}) {
+    EXPECT_THAT(error_of(alone), HasSubstr("goes with a budget"));
+  }
+}
+
+TEST(Environment, ABudgetIsAParameterToo) {
+  const auto read = of_environment({"EBB_BUDGET=60%", "EBB_BATCH_SIZE=16"});
+  ASSERT_TRUE(read && *read);
+  EXPECT_EQ((*read)->budget.budget, "60%");
+  EXPECT_EQ((*read)->budget.batch_size, 16);
+  EXPECT_THAT(environment_error({"EBB_BUDGET=much"}), HasSubstr("budget: "));
 }
 
 TEST(Environment, NothingSetIsOff) {

@@ -47,9 +47,9 @@ TensorType read_shape(protozero::pbf_reader shape) {
 
 }  // namespace
 
-std::optional<TensorType> shape_in_properties(std::string_view properties) {
+TensorType shape_in_properties(std::string_view properties) {
   protozero::pbf_reader reader(properties.data(), properties.size());
-  std::optional<TensorType> shape;
+  TensorType shape;  // of no dimension, where nothing is said: an unknown shape is said to be so
   while (reader.next()) {
     if (reader.tag() == kPropertiesShape) {
       shape = read_shape(reader.get_message());
@@ -74,7 +74,9 @@ void Inference::infer() {
   has_inferred_ = true;
   const auto start = std::chrono::steady_clock::now();
   properties_.reset(api_.TF_NewGraphProperties(item_));
-  api_.TF_InferStatically(properties_.get(), /*assume_valid_feeds=*/0,
+  // A function's arguments are feeds: what is said of their shapes, and of variables' behind
+  // handles, holds.
+  api_.TF_InferStatically(properties_.get(), /*assume_valid_feeds=*/1,
                           /*aggressive_shape_inference=*/0, /*include_input_tensor_values=*/0,
                           /*include_output_tensor_values=*/0, status_.get());
   seconds_ = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();

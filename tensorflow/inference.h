@@ -13,9 +13,9 @@
 
 namespace ebb::grappler {
 
-// The shape in a serialized OpInfo.TensorProperties; nullopt when it says nothing of one. Bytes
-// that are none throw what protozero throws.
-std::optional<TensorType> shape_in_properties(std::string_view properties);
+// The shape in a serialized OpInfo.TensorProperties, where scalars have none. Bytes that are none
+// throw what protozero throws.
+TensorType shape_in_properties(std::string_view properties);
 
 // Answers are looked up when they are asked for. The buffer, the item and the functions must live
 // as long; one thread at a time.

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "by_budget.h"
 #include "ebb/base/check.h"
 #include "ebb/export/rewrite_graphdef.h"
 #include "inference.h"
@@ -240,7 +241,9 @@ std::optional<std::string> Plugin::rewrite_scanned(const Configuration& configur
   const GraphDefExport writing{.devices = configuration.devices,
                                .swap_nodes = configuration.swap_nodes};
   Result<GraphDefRewritten> done =
-      rewrite_graphdef(bytes_of(graph), lms, reading, writing, AbsentNames::kDrop);
+      configuration.budget.budget.empty()
+          ? rewrite_graphdef(bytes_of(graph), lms, reading, writing, AbsentNames::kDrop)
+          : rewrite_by_budget(bytes_of(graph), configuration.budget, reading, writing);
   report.shape_seconds = inference.seconds();
   if (!inference.problem().empty()) {
     say_once(fmt::format("{}: TensorFlow could not infer shapes, so sizes are not known: {}",
@@ -283,11 +286,16 @@ void Plugin::say_what_was_done(const GraphReport& report) {
   const Bytes bytes{rewrite.value("bytes_swapped", std::int64_t{0})};  // 0: no size is known
   const int swapped = rewrite.value("tensors_swapped", 0);
   const int recomputed = rewrite.value("tensors_recomputed", 0);
+  const Bytes peak{rewrite.value("peak_bytes", std::int64_t{0})};  // 0: there was no budget
+  const std::string within =
+      peak > Bytes{} ? fmt::format("; {} of {} predicted", to_human(peak),
+                                   to_human(Bytes{rewrite.value("budget_bytes", std::int64_t{0})}))
+                     : "";
   say_once(fmt::format(
-      "{} ({} operations): {} tensor{} swapped{}{}{}; ebb.tensorflow.last_report() says more", name,
+      "{} ({} operations): {} tensor{} swapped{}{}{}{}; ebb.tensorflow.last_report() says more", name,
       report.scan.nodes, swapped, swapped == 1 ? "" : "s", bytes > Bytes{} ? ", " : "",
       bytes > Bytes{} ? to_human(bytes) : "",
-      recomputed == 0 ? "" : fmt::format("; {} computed again", recomputed)));
+      recomputed == 0 ? "" : fmt::format("; {} computed again", recomputed), within));
 }
 
 // Of a graph in which nothing was changed Grappler may show another version: that counts.

@@ -143,6 +143,10 @@ std::vector<NodeId> find_cycle(const std::vector<std::vector<NodeId>>& before) {
   return walk;
 }
 
+bool is_ordered_by_lines(const Graph& graph, NodeId node) {
+  return graph.effect(node) != Effect::kPure && !graph.op(node).starts_with("tf::");
+}
+
 std::vector<NodeId> find_cycle(const Dependence& dependence) {
   std::vector<std::vector<NodeId>> before(dependence.node_count());
   for (std::uint32_t i = 0; i < before.size(); ++i) {

@@ -5,6 +5,7 @@
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/views.h"
 #include "ebb/order/in_place.h"
+#include "ebb/order/variables.h"
 
 namespace ebb {
 namespace {
@@ -79,8 +80,10 @@ MemoryCurve memory_curve(const Graph& graph, const std::vector<Life>& lives) {
   // First the changes from line to line, then their sums.
   curve.device.assign(count + 1, Bytes{});
   curve.host.assign(count + 1, Bytes{});
+  const Variables variables = find_variables(graph);
+  curve.device[0] = variables.device_bytes;
   for (const StorageId storage : graph.storages()) {
-    const auto size = graph.size(storage);
+    const auto size = variables.held(graph, storage);
     if (!size) {
       ++curve.unknown_sizes;
       continue;
@@ -113,9 +116,14 @@ MemoryCurve memory_curve(const Graph& graph, const std::vector<Life>& lives) {
 std::vector<Resident> residents_at(const Graph& graph, const std::vector<Life>& lives,
                                    std::uint32_t position) {
   std::vector<Resident> there;
+  const Variables variables = find_variables(graph);
+  for (const Variable& variable : variables.on_device) {
+    there.push_back({variable.handle, variable.size});
+  }
   for (const StorageId storage : graph.storages()) {
     if (!lives[storage.index()].covers(position)) continue;
     if (graph.residence(storage) != Residence::kDevice) continue;
+    if (variables.is_read[storage.index()]) continue;
     if (const auto size = graph.size(storage)) there.push_back({storage, *size});
   }
   std::stable_sort(there.begin(), there.end(),

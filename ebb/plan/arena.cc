@@ -2,6 +2,7 @@
 
 #include "ebb/order/in_place.h"
 #include "ebb/order/liveness.h"
+#include "ebb/order/variables.h"
 #include "ebb/plan/layout.h"
 
 namespace ebb {
@@ -39,6 +40,7 @@ class Arranger {
   }
 
   void place_state() {
+    arena_.state_size = aligned(needs_.variables);
     for (const NodeId node : graph_.order()) {
       if (!is_state(graph_.kind(node))) continue;
       const TensorId tensor = graph_.results(node)[0];
@@ -136,8 +138,10 @@ class Arranger {
 
 ArenaNeeds needs_of(const Graph& graph, std::span<const Bytes> workspaces) {
   ArenaNeeds needs;
+  const Variables variables = find_variables(graph);
+  needs.variables = variables.device_bytes;
   for (const StorageId storage : graph.storages()) {
-    needs.storages.push_back(graph.size(storage).value_or(Bytes{}));
+    needs.storages.push_back(variables.held(graph, storage).value_or(Bytes{}));
   }
   needs.workspaces.assign(workspaces.begin(), workspaces.end());
   for (const NodeId node : graph.nodes()) needs.on_host.push_back(graph.runs_on_host(node));

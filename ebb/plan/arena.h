@@ -22,6 +22,7 @@ namespace ebb {
 
 // How many bytes, all known.
 struct ArenaNeeds {
+  Bytes variables{};                // behind handles (order/variables.h): first of the state
   std::vector<Bytes> storages;      // by storage
   std::vector<Bytes> workspaces;    // by node, while its line runs
   std::vector<bool> on_host;        // by node: its workspace is in the slab

@@ -38,7 +38,8 @@ class PeakExplainer {
     for (const Resident& it : residents_at(graph, lives, position)) {
       if (it.size.count == 0 || is_taken[it.storage.index()]) continue;
       const NodeKind origin = graph.origin(it.storage);
-      const bool is_state = origin == NodeKind::kParam || origin == NodeKind::kConst;
+      const bool is_state = origin == NodeKind::kParam || origin == NodeKind::kConst ||
+                            graph.type(graph.root(it.storage)).dtype == DType::kResource;
       if (is_state && !touches(graph, node, it.storage)) {
         state += it.size;
         continue;

@@ -11,6 +11,7 @@
 #include "ebb/order/liveness.h"
 #include "ebb/plan/decide.h"
 #include "ebb/plan/evaluate.h"
+#include "ebb/plan/hold.h"
 #include "ebb/plan/infeasible.h"
 #include "ebb/plan/may_do.h"
 #include "ebb/plan/planner.h"
@@ -38,8 +39,11 @@ Status check_not_rewritten(const Graph& graph) {
   return {};
 }
 
-Status check_sizes(const Graph& graph) {
+Status check_sizes(const Graph& graph, Clock clock) {
   for (const StorageId storage : graph.storages()) {
+    // What TensorFlow has on the host is not ours to place.
+    const bool is_elsewhere = graph.residence(storage) == Residence::kHost;
+    if (clock == Clock::kEnqueued && is_elsewhere) continue;
     // Handles and strings are not ours to place.
     if (graph.size(storage) || element_size(graph.type(graph.root(storage)).dtype) == 0) continue;
     return fail(ErrorKind::kBadInput,
@@ -69,8 +73,17 @@ Status check_copies(const StepModel& model, const Link& link) {
   return {};
 }
 
-Arena arrange_step(const Graph& graph, const StepCosts& costs, const Device& device) {
-  return arrange(graph, needs_of(graph, costs.workspace), {.alignment = device.alignment});
+// What the step takes: its layout, or what an allocator has given out.
+Arena arrange_step(const Graph& graph, const StepCosts& costs, const Device& device,
+                   const PlanOptions& options) {
+  if (options.clock == Clock::kCompleted) {
+    return arrange(graph, needs_of(graph, costs.workspace), {.alignment = device.alignment});
+  }
+  const Timeline timeline = simulate(graph, costs, options.clock);
+  Arena arena;
+  arena.size = arena.bound = timeline.device_peak;
+  arena.host_size = arena.host_bound = timeline.host_peak;
+  return arena;
 }
 
 // What there is to plan, and what holds for all attempts at it.
@@ -91,6 +104,7 @@ void fill_in(Plan& plan, const Task& task) {
   file.host = plan.arena.host_size;
   file.step = plan.timeline.total;
   file.unconstrained = task.unconstrained_step;
+  if (task.options.clock == Clock::kEnqueued) return;
   const Graph& graph = plan.graph;
   for (const NodeId node : graph.order()) {
     for (const TensorId result : graph.results(node)) {
@@ -111,8 +125,8 @@ void fill_in(Plan& plan, const Task& task) {
 // Of a plan with its graph and its decisions.
 void finish(Plan& plan, const Task& task) {
   plan.costs = estimate_costs(plan.graph, task.device, task.options.profile).value();
-  plan.arena = arrange_step(plan.graph, plan.costs, task.device);
-  plan.timeline = simulate(plan.graph, plan.costs);
+  plan.arena = arrange_step(plan.graph, plan.costs, task.device, task.options);
+  plan.timeline = simulate(plan.graph, plan.costs, task.options.clock);
   fill_in(plan, task);
 }
 
@@ -293,6 +307,7 @@ class Attempt {
       return nullptr;
     }
     rewriter.settle();
+    if (options_.clock == Clock::kEnqueued) plan.held = hold(rewriter);
     prove_rewrite(original_, plan.graph);
     plan.model = model_;
     plan.gaps = gaps;
@@ -300,6 +315,16 @@ class Attempt {
     plan.file = plan_of(original_, plan.graph, rewriter.journal());
     finish(plan, task_);
     return made;
+  }
+
+  Held hold(Rewriter& rewriter) const {
+    constexpr std::int64_t kParts = 2048;  // of the budget: what is smaller is not worth an edge
+    const auto costs = estimate_costs(rewriter.graph(), device_, options_.profile);
+    return hold_to_lines(
+        rewriter, costs.value().workspace,
+        {.budget = options_.budget,
+         .large = Bytes{options_.budget.count / kParts},
+         .runs_as_a_whole = options_.runs_as_a_whole});
   }
 
   const Graph& original_;
@@ -347,12 +372,12 @@ class PlanMaker {
   // What is known before anything is decided.
   Status look_at_graph() {
     if (Status ok = check_not_rewritten(graph_); !ok) return ok;
-    if (Status ok = check_sizes(graph_); !ok) return ok;
+    if (Status ok = check_sizes(graph_, options_.clock); !ok) return ok;
     const auto costs = estimate_costs(graph_, device_, options_.profile);
     if (!costs) return fail(costs.error());
     planned_.budget = options_.budget;
-    planned_.unconstrained = arrange_step(graph_, *costs, device_).size;
-    planned_.unconstrained_step = simulate(graph_, *costs).total;
+    planned_.unconstrained = arrange_step(graph_, *costs, device_, options_).size;
+    planned_.unconstrained_step = simulate(graph_, *costs, options_.clock).total;
     if (options_.may_split) splittable_ = find_splittable(graph_);
     if (options_.profile != nullptr && !splittable_.empty()) {
       profile_ = with_halves(*options_.profile, graph_);
@@ -509,10 +534,10 @@ Result<Planned> plan_of_file(const Graph& graph, const Device& device, const Pla
 
 Result<Bytes> unconstrained_bytes(const Graph& graph, const Device& device,
                                   const PlanOptions& options) {
-  if (Status ok = check_sizes(graph); !ok) return fail(ok.error());
+  if (Status ok = check_sizes(graph, options.clock); !ok) return fail(ok.error());
   const auto costs = estimate_costs(graph, device, options.profile);
   if (!costs) return fail(costs.error());
-  return arrange(graph, needs_of(graph, costs->workspace), {.alignment = device.alignment}).size;
+  return arrange_step(graph, *costs, device, options).size;
 }
 
 }  // namespace ebb

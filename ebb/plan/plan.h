@@ -28,7 +28,9 @@
 #include "ebb/plan/costs.h"
 #include "ebb/plan/device.h"
 #include "ebb/plan/evaluate.h"
+#include "ebb/plan/hold.h"
 #include "ebb/plan/profile.h"
+#include "ebb/plan/simulate.h"
 #include "ebb/plan/step_model.h"
 #include "ebb/plan/timeline.h"
 #include "ebb/rewrite/plan_file.h"
@@ -39,6 +41,10 @@ struct PlanOptions {
   Bytes budget{};                                   // of the arena
   std::optional<Bytes> host_budget = std::nullopt;  // of the slab; not given: as much as it takes
   const Profile* profile = nullptr;
+  // kEnqueued: for TensorFlow's executor. The budget is of what its allocator has given out, there
+  // are no offsets, and edges hold it to the lines (hold.h).
+  Clock clock = Clock::kCompleted;
+  bool runs_as_a_whole = true;  // as HoldOptions has it
   bool may_swap = true;
   bool may_recompute = true;
   bool may_split = true;  // calls that stand at the peak (splits.h)
@@ -54,8 +60,9 @@ struct Plan {
   PlanFile file;  // decisions, prediction, offsets
   Graph graph;    // after the decisions
   StepCosts costs;
-  Arena arena;
+  Arena arena;  // without offsets for TensorFlow's executor: how much it holds
   Timeline timeline;
+  Held held;  // edges for that executor
   std::uint32_t evaluations = 0;  // how many steps were simulated
   // What was chosen between: for questions about it (explain.h). No choices where the plan is from
   // a file.

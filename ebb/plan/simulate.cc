@@ -8,6 +8,7 @@
 #include "ebb/graph/views.h"
 #include "ebb/order/in_place.h"
 #include "ebb/order/liveness.h"
+#include "ebb/order/variables.h"
 #include "ebb/plan/arena.h"
 #include "ebb/plan/link_clock.h"
 
@@ -269,12 +270,15 @@ void Simulation::measure() {
       if (taken.valid()) spans[taken.index()].end = spans[storage.index()].start;
     }
   }
+  const Variables variables = find_variables(graph_);
+  hold(variables.device_bytes, Residence::kDevice, Duration::zero(), timeline_.total);
   for (const StorageId storage : graph_.storages()) {
     const NodeKind origin = graph_.origin(storage);
     CopyTimes& span = spans[storage.index()];
     if (origin != NodeKind::kOp) span.start = Duration::zero();
     if (origin == NodeKind::kParam || origin == NodeKind::kConst) span.end = timeline_.total;
-    hold(graph_.size(storage).value_or(Bytes{}), graph_.residence(storage), span.start, span.end);
+    hold(variables.held(graph_, storage).value_or(Bytes{}), graph_.residence(storage), span.start,
+         span.end);
   }
   std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
     if (a.time != b.time) return a.time < b.time;

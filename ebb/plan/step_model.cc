@@ -11,7 +11,7 @@
 #include "ebb/graph/views.h"
 #include "ebb/order/elementwise.h"
 #include "ebb/order/in_place.h"
-#include "ebb/rewrite/lms_graph.h"
+#include "ebb/order/variables.h"
 
 namespace ebb {
 namespace {
@@ -48,7 +48,7 @@ class Modeller {
     for (const StorageId storage : graph_.storages()) {
       if (graph_.residence(storage) == Residence::kHost) continue;
       const TensorId root = graph_.root(storage);
-      const auto size = graph_.size(storage);
+      const auto size = variables_.held(graph_, storage);
       if (!size && element_size(graph_.type(root).dtype) != 0) {
         return fail(ErrorKind::kBadInput,
                     fmt::format("the size of %{} is not known, and a plan is made of sizes; give "
@@ -62,6 +62,12 @@ class Modeller {
                                .tensor = root,
                                .size = aligned(size.value_or(Bytes{})),
                                .stays = is_state || is_returned[storage.index()]});
+    }
+    for (const Variable& variable : variables_.on_device) {
+      model_.values.push_back({.storage = variable.handle,
+                               .tensor = graph_.root(variable.handle),
+                               .size = aligned(variable.size),
+                               .stays = true});
     }
     return {};
   }
@@ -198,6 +204,7 @@ class Modeller {
   const StepCosts& costs_;
   const StepModelOptions& options_;
   Updates updates_{graph_};
+  Variables variables_ = find_variables(graph_);
   std::vector<std::uint32_t> value_of_;      // by storage
   std::vector<std::uint32_t> operation_of_;  // by node
   std::vector<std::uint32_t> last_user_;     // by storage: the operation that has counted it

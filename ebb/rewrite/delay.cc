@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ebb/graph/control_flow.h"
+#include "ebb/graph/dependence.h"
 #include "ebb/rewrite/readers.h"
 #include "ebb/rewrite/rewriter.h"
 #include "ebb/rewrite/scopes.h"
@@ -36,7 +37,7 @@ Stretch lines_between(const Rewriter& rewriter, const DelayDecision& decision) {
 // Two operations whose order the world would see.
 NodeId first_seen_outside(const Graph& graph, const std::vector<NodeId>& nodes) {
   for (const NodeId node : nodes) {
-    if (graph.effect(node) != Effect::kPure) return node;
+    if (is_ordered_by_lines(graph, node)) return node;
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include "ebb/graph/dependence.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/views.h"
+#include "ebb/order/variables.h"
 #include "ebb/rewrite/lms_names.h"
 
 namespace ebb {

@@ -6,7 +6,6 @@
 #include <ranges>
 
 #include "ebb/graph/ebb_ops.h"
-#include "ebb/graph/repeatable.h"
 #include "ebb/graph/views.h"
 #include "ebb/rewrite/lms_names.h"
 
@@ -109,10 +108,6 @@ std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::strin
   std::vector<LmsPhase> phases = find_phases(graph, is_inside);
   if (!has_clones || !add_backward_clones(graph, phases, is_inside)) return phases;
   return find_phases(graph, is_inside);
-}
-
-bool reads_whole_variable(const Graph& graph, NodeId node) {
-  return is_of_type(graph.op(node), "ReadVariableOp") || hands_out_variable(graph, node);
 }
 
 bool assigns_variable(const Graph& graph, NodeId node) {

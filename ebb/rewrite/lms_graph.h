@@ -23,9 +23,6 @@ enum class LmsPhase : std::uint8_t {
 // if they were under the scopes. O(nodes + edges).
 std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::string> scopes);
 
-// Whether what it makes is a variable under another name: what a framework reads out of a handle.
-bool reads_whole_variable(const Graph& graph, NodeId node);
-
 // Whether the node is nothing but an edge into a variable: what the paper draws as an update.
 bool assigns_variable(const Graph& graph, NodeId node);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "ebb/order/variables.h"
 #include "ebb/rewrite/lms_names.h"
 
 namespace ebb {

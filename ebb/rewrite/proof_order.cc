@@ -90,8 +90,8 @@ std::optional<Difference> find_moved_effect(const Matching& matching) {
   const Graph& rewritten = matching.rewritten();
   auto next = rewritten.order().begin();
   for (const NodeId node : original.order()) {
-    if (original.effect(node) == Effect::kPure) continue;
-    while (rewritten.effect(*next) == Effect::kPure) ++next;
+    if (!is_ordered_by_lines(original, node)) continue;
+    while (!is_ordered_by_lines(rewritten, *next)) ++next;
     const NodeId now = *next++;
     if (now == matching.counterpart(node)) continue;
     return Difference{"S09", node, now,

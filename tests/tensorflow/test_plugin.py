@@ -149,7 +149,11 @@ def test_batches_of_unknown_size_are_swapped_too(enable):
     [
         ({"n_tensor": 3}, "there is no parameter 'n_tensor'; did you mean 'n_tensors'?"),
         ({"lb": 0}, "lb is 0"),
-        ({"budget": "16GiB"}, "budget: Ebb cannot plan for a budget in TensorFlow yet"),
+        ({"budget": "16 bananas"}, "budget: "),
+        ({"budget": "60%", "lb": 3}, "lb and budget exclude each other"),
+        ({"budget": "60%", "device": "h2000"}, "device: "),
+        ({"batch_size": 8}, "batch_size goes with a budget"),
+        ({"budget": "60%", "batch_size": -8}, "batch_size is -8"),
         ({"excl_types": "Relu"}, "excl_types is the text 'Relu'"),
         ({"host": "/device:CPU:x"}, "host"),
     ],

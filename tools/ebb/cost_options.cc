@@ -10,20 +10,19 @@
 namespace ebb::tool {
 
 void CostOptions::add_options(CLI::App& command) {
-  constexpr const char* kGroup = "Times";
   command
       .add_option("--model", model_,
                   fmt::format("The device: {}, or a device file (docs/planning.md)",
                               fmt::join(device_names(), ", ")))
       ->type_name("NAME|FILE.json")
       ->capture_default_str()
-      ->group(kGroup);
+      ->group(kTimesGroup);
   command
       .add_option("--profile", profile_,
                   "What operations took when they were measured; else what the text says, else\n"
                   "by the device's numbers")
       ->type_name("FILE")
-      ->group(kGroup);
+      ->group(kTimesGroup);
 }
 
 Result<CostModel> CostOptions::read(const std::string& input) const {

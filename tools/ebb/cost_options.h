@@ -14,6 +14,9 @@
 
 namespace ebb::tool {
 
+// The group of these options in --help.
+inline constexpr const char* kTimesGroup = "Times";
+
 // What was named on the command line, read.
 struct CostModel {
   Device device;

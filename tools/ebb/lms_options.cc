@@ -7,11 +7,8 @@
 namespace ebb::tool {
 namespace {
 
-constexpr const char* kPaper = "The paper's parameters";
-constexpr const char* kMore = "And more";
-
 void add_list(CLI::App& command, const char* name, std::vector<std::string>& list, const char* what,
-              const char* group = kPaper) {
+              const char* group = kPaperGroup) {
   command.add_option(name, list, what)->delimiter(',')->allow_extra_args(false)->group(group);
 }
 
@@ -22,7 +19,7 @@ void add_size(CLI::App& command, const char* name, Bytes& size, const char* what
     if (!parsed) throw CLI::ValidationError(parsed.error().message);
     size = *parsed;
   };
-  command.add_option_function<std::string>(name, take, what)->type_name("SIZE")->group(kMore);
+  command.add_option_function<std::string>(name, take, what)->type_name("SIZE")->group(kMoreGroup);
 }
 
 // A whole number, which CLI11 would cut to the largest it knows.
@@ -50,7 +47,7 @@ void add_scopes_and_types(CLI::App& command, LmsOptions& options) {
   command
       .add_option("--starting-scope", options.starting_scope,
                   "Walk from the operations in this scope; else from the inputs")
-      ->group(kPaper);
+      ->group(kPaperGroup);
   add_list(command, "--starting-op-names", options.starting_op_names,
            "Walk from these operations (together with the starting scope)");
   add_list(command, "--excl-scopes", options.excl_scopes,
@@ -66,17 +63,17 @@ void add_scopes_and_types(CLI::App& command, LmsOptions& options) {
 void add_n_tensors_and_lb(CLI::App& command, LmsOptions& options) {
   add_number(command, "--n-tensors", options.n_tensors,
              "How many tensors to swap; -1: all, 0: none")
-      ->group(kPaper);
+      ->group(kPaperGroup);
   add_number(command, "--lb", options.lb,
              "Look for the trigger at least so many levels from the reader (direct_order), or\n"
              "from the producer along the forward phase (chain_rule)")
-      ->group(kPaper);
+      ->group(kPaperGroup);
 }
 
 void add_ub(CLI::App& command, LmsOptions& options) {
   add_number(command, "--ub", options.ub,
              "And at most so many: ub included (direct_order), or not (chain_rule)")
-      ->group(kPaper);
+      ->group(kPaperGroup);
 }
 
 void add_strategy(CLI::App& command, LmsOptions& options) {
@@ -84,27 +81,27 @@ void add_strategy(CLI::App& command, LmsOptions& options) {
       .add_option("--ctrld-strategy", options.ctrld_strategy,
                   "How a trigger for bringing back is found: chain_rule or direct_order")
       ->capture_default_str()
-      ->group(kPaper);
+      ->group(kPaperGroup);
 }
 
 CLI::Option* add_fusing(CLI::App& command, LmsOptions& options) {
   return command
       .add_flag("--fuse-swapins", options.fuse_swapins,
                 "Bring a tensor back once for readers that are close to each other")
-      ->group(kPaper);
+      ->group(kPaperGroup);
 }
 
 CLI::Option* add_branches(CLI::App& command, LmsOptions& options) {
   return command
       .add_flag("--swap-branches", options.swap_branches,
                 "Also swap between forward operations that are far apart")
-      ->group(kPaper);
+      ->group(kPaperGroup);
 }
 
 CLI::Option* add_branch_threshold(CLI::App& command, LmsOptions& options) {
   return add_number(command, "--branch-threshold", options.branch_threshold,
                     "Far apart: by more than so many levels")
-      ->group(kPaper);
+      ->group(kPaperGroup);
 }
 
 // What the paper does not have.
@@ -112,31 +109,31 @@ void add_more(CLI::App& command, LmsOptions& options, CLI::Option* fuse) {
   add_number(command, "--fuse-distance", options.fuse_distance,
              "Close to each other: within so many levels of the first")
       ->needs(fuse)
-      ->group(kMore);
+      ->group(kMoreGroup);
   auto* whole = command
                     .add_flag("--whole-graph", options.whole_graph,
                               "Swap along every edge that spans --alpha levels or more")
-                    ->group(kMore);
+                    ->group(kMoreGroup);
   add_number(command, "--alpha", options.alpha, "For --whole-graph: so many levels")
       ->needs(whole)
-      ->group(kMore);
+      ->group(kMoreGroup);
   auto* codec =
       command
           .add_option("--codec", options.codec,
                       "Encode tensors that it takes: bits, bf16 (lossy), nonpositive, positive")
-          ->group(kMore);
+          ->group(kMoreGroup);
   command
       .add_flag("--codec-on-host", options.codec_on_host,
                 "Encode on the host: saves its memory, and not the link")
       ->needs(codec)
-      ->group(kMore);
+      ->group(kMoreGroup);
   add_list(command, "--recompute-types", options.recompute_types,
-           "Compute what operators of these types make again, instead of swapping it", kMore);
+           "Compute what operators of these types make again, instead of swapping it", kMoreGroup);
   add_number(command, "--sync", options.sync,
              "For executors that run ahead, as TensorFlow's: an operation whose result is swapped\n"
              "waits until that of the N-th such operation before it is on the host; 0: off. A run\n"
              "of the forward phase alone then copies tensors to the host as well")
-      ->group(kMore);
+      ->group(kMoreGroup);
   add_size(command, "--min-bytes", options.min_bytes, "Leave smaller tensors alone, as 4MiB");
 }
 

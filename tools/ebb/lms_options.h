@@ -7,6 +7,10 @@
 
 namespace ebb::tool {
 
+// The groups of options in --help.
+inline constexpr const char* kPaperGroup = "The paper's parameters";
+inline constexpr const char* kMoreGroup = "And more";
+
 // Lists are given with commas, or by giving the option again. Whether the values make sense is the
 // driver's to say, who knows the graph.
 void add_lms_options(CLI::App& command, LmsOptions& options);

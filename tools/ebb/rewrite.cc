@@ -3,10 +3,12 @@
 
 #include <fmt/format.h>
 
+#include "budget_options.h"
 #include "commands.h"
 #include "ebb/base/file.h"
 #include "ebb/export/rewrite_functions.h"
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/report/plan_summary.h"
 #include "ebb/rewrite/lms_rewrite.h"
 #include "ebb/rewrite/plan_file.h"
 #include "input.h"
@@ -22,6 +24,7 @@ struct RewriteOptions {
   std::string input;
   std::string plan;  // where to write the decisions; empty: nowhere
   LmsOptions lms;
+  BudgetOptions budget;
   TensorFlowOptions tensorflow;
   bool json = false;
 };
@@ -71,6 +74,23 @@ Result<LmsRewritten> rewrite_graph(const Graph& graph, const RewriteOptions& opt
   return rewrite_by_lms(graph, nothing, options.output.rewriting());
 }
 
+Result<int> rewrite_by_budget(const RewriteOptions& options, const InputGraph& input, Form form) {
+  if (!options.plan.empty()) {
+    return fail(ErrorKind::kUsage, "--save-plan has no say with --budget: write the graph");
+  }
+  const auto done = options.budget.plan(input, options.json);
+  if (!done) return fail(done.error());
+  const auto written = [&] {
+    const Progress progress("writing");
+    return in_form(form, input, done->rewritten, options.tensorflow);
+  }();
+  if (!written) return fail(written.error());
+  if (auto ok = write_file(options.output.path, *written); !ok) return fail(ok.error());
+  write_to_stderr(to_text(done->planned));
+  if (!options.json) return 0;
+  return write_file("-", to_json(done->planned)).map([] { return 0; });
+}
+
 Result<int> rewrite(const RewriteOptions& options) {
   if (auto ok = options.output.check(options.json, options.plan); !ok) return fail(ok.error());
   if (options.plan == "-" && options.json) {
@@ -85,6 +105,7 @@ Result<int> rewrite(const RewriteOptions& options) {
   if (!input) return fail(input.error());
   const auto form = options.output.form(*input, options.tensorflow);
   if (!form) return fail(form.error());
+  if (options.budget.is_given()) return rewrite_by_budget(options, *input, *form);
   if (auto ok = check_codec(*form, options.lms); !ok) return fail(ok.error());
   const auto start = std::chrono::steady_clock::now();
   const auto functions = rewrite_library(*input, options);
@@ -115,12 +136,14 @@ Result<int> rewrite(const RewriteOptions& options) {
 Command add_rewrite(CLI::App& app) {
   auto options = std::make_shared<RewriteOptions>();
   CLI::App* command = app.add_subcommand(
-      "rewrite", "Swap tensors to the host and back, chosen by the paper's parameters");
+      "rewrite",
+      "Swap tensors to the host and back, chosen by the paper's parameters or by a budget");
   command->add_option("IN", options->input, kInputHelp)->required();
   options->output.add_options(*command);
   command->add_option("--save-plan", options->plan, "Write the decisions too, for 'ebb apply'");
   command->add_flag("--json", options->json, "Print what was done as one JSON object");
   add_lms_options(*command, options->lms);
+  options->budget.add_options(*command);
   options->tensorflow.add_reading(*command);
   options->tensorflow.add_writing(*command);
   command->footer(
@@ -129,11 +152,15 @@ Command add_rewrite(CLI::App& app) {
       "adam2/mul. Lists are given with commas. docs/paper.md explains every parameter.\n\n"
       "Examples:\n"
       "  ebb rewrite graph.pb -o rewritten.pb --optimizer-scopes adam_optimizer\n"
+      "  ebb rewrite graph.pb -o rewritten.pb --budget 14GiB --batch-size 256\n"
       "  ebb rewrite step.ebb -o rewritten.ebb\n"
       "  ebb rewrite step.ebb -o rewritten.ebb --ctrld-strategy direct_order --lb 3 --n-tensors "
       "20\n"
       "  ebb rewrite step.ebb -o - --fuse-swapins --excl-types relu | ebb show -");
-  return {command, [options] { return rewrite(*options); }};
+  return {command, [options, command]() -> Result<int> {
+            if (auto ok = options->budget.check(*command); !ok) return fail(ok.error());
+            return rewrite(*options);
+          }};
 }
 
 }  // namespace ebb::tool

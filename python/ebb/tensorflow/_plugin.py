@@ -51,11 +51,17 @@ def enable(
     accelerator: str = "/device:GPU:*",
     host: str = "/device:CPU:0",
     swap_nodes: Literal["identity", "copy_kernels"] = "identity",
+    budget: int | str | None = None,
+    batch_size: int | None = None,
+    device: str = "h200",
+    profile: str | os.PathLike[str] | None = None,
+    host_budget: int | str | None = None,
     **unknown: Any,
 ) -> None:
     """Lets Ebb rewrite the training steps that TensorFlow optimises from now on.
 
-    The parameters up to ``branch_threshold`` are the paper's. Functions that TensorFlow has already
+    Either for a ``budget``, and Ebb chooses what is swapped and what is computed again, or by the
+    paper's parameters, and you choose. The parameters up to ``branch_threshold`` are the paper's. Functions that TensorFlow has already
     run keep the graph they have, so call this before the first step. Called again, it replaces the
     parameters.
 
@@ -80,6 +86,12 @@ def enable(
         accelerator, host: From where to where; ``*`` stands for any number.
         swap_nodes: What a swap is in TensorFlow's graph: ``identity``, or the GPU's own
             ``copy_kernels``.
+        budget: What a step may hold in the accelerator's memory, variables included: ``"14GiB"``,
+            or ``"60%"`` of what it holds as it is.
+        batch_size: Of the batches that will come, where the model leaves it open.
+        device: Whose times the plan is made with: one that Ebb knows, or a device file.
+        profile: A file with measured times, for some or all operations.
+        host_budget: What host memory may hold at a time; as much as it takes by default.
 
     Raises:
         ebb.Error: a parameter is wrong or unknown, or TensorFlow could not load the plug-in.
@@ -108,6 +120,11 @@ def enable(
         "accelerator": accelerator,
         "host": host,
         "swap_nodes": swap_nodes,
+        "budget": "" if budget is None else budget,
+        "batch_size": 0 if batch_size is None else batch_size,
+        "device": device,
+        "profile": "" if profile is None else os.fspath(profile),
+        "host_budget": "" if host_budget is None else host_budget,
         **unknown,
     }
     check_host(host)

@@ -42,6 +42,12 @@ class GraphReport:
     """How long Ebb took."""
     shape_seconds: float
     """How much of that was TensorFlow's inference of shapes."""
+    budget_bytes: int | None
+    """What the step may hold on the accelerator; None where there is no budget."""
+    peak_bytes: int | None
+    """What it will, as predicted."""
+    step_seconds: float | None
+    """How long it will take, as predicted by the device's numbers or a profile."""
     details: dict[str, Any]
     """All that the rewrite reported, as ``ebb rewrite --json`` prints it."""
 
@@ -53,6 +59,11 @@ class GraphReport:
             lines.append(f"  {self._swapped()}")
             if self.tensors_recomputed:
                 lines.append(f"  {_counted(self.tensors_recomputed)} computed again")
+            if self.budget_bytes and self.peak_bytes and self.step_seconds:
+                lines.append(
+                    f"  predicted: {_human(self.peak_bytes)} of {_human(self.budget_bytes)}, "
+                    f"{1000 * self.step_seconds:.1f} ms a step"
+                )
         lines.extend(f"  {count} left alone: {why}" for why, count in self.refused.most_common())
         return "\n".join(lines)
 
@@ -105,6 +116,9 @@ def _graph(raw: dict[str, Any]) -> GraphReport:
         problem=raw["problem"],
         seconds=raw["seconds"],
         shape_seconds=raw["shape_seconds"],
+        budget_bytes=rewrite.get("budget_bytes"),
+        peak_bytes=rewrite.get("peak_bytes"),
+        step_seconds=rewrite.get("step_seconds"),
         details=rewrite,
     )
 

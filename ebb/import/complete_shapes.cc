@@ -1,0 +1,148 @@
+#include "ebb/import/complete_shapes.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "ebb/graph/edit.h"
+#include "ebb/graph/repeatable.h"
+
+namespace ebb {
+namespace {
+
+constexpr std::int64_t kOpen = TensorType::kUnknownDim;
+
+// Operators whose result has the shape of its operands; where these are broadcast, of the largest.
+bool is_elementwise(std::string_view op) {
+  static constexpr std::string_view kOps[] = {
+      "tf::Abs",       "tf::Add",         "tf::AddN",     "tf::AddV2",       "tf::BiasAdd",
+      "tf::Cast",      "tf::DivNoNan",    "tf::Elu",      "tf::EluGrad",     "tf::Erf",
+      "tf::Exp",       "tf::LeakyRelu",   "tf::LeakyReluGrad", "tf::Log",    "tf::Maximum",
+      "tf::Minimum",   "tf::Mul",         "tf::Neg",      "tf::Pow",         "tf::RealDiv",
+      "tf::Relu",      "tf::Relu6",       "tf::Relu6Grad", "tf::ReluGrad",   "tf::Rsqrt",
+      "tf::RsqrtGrad", "tf::SelectV2",    "tf::Selu",     "tf::SeluGrad",    "tf::Sigmoid",
+      "tf::SigmoidGrad", "tf::Softplus",  "tf::SoftplusGrad", "tf::Sqrt",    "tf::SqrtGrad",
+      "tf::Square",    "tf::SquaredDifference", "tf::Sub", "tf::Tanh",       "tf::TanhGrad"};
+  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
+}
+
+bool is_open(const TensorType& type) {
+  return type.ranked && std::find(type.dims.begin(), type.dims.end(), kOpen) != type.dims.end();
+}
+
+class Filler {
+ public:
+  Filler(Graph& graph, std::int64_t batch_size)
+      : graph_(graph), edit_(graph), batch_size_(batch_size) {
+    const std::vector<NodeId> lines(graph.order().begin(), graph.order().end());
+    for (auto node = lines.rbegin(); node != lines.rend(); ++node) narrow_operands(*node);
+    original_ = graph;
+  }
+
+  void run() {
+    for (const NodeId node : original_.order()) {
+      for (const TensorId result : original_.results(node)) {
+        if (is_open(original_.type(result))) fill(node, result);
+      }
+    }
+  }
+
+ private:
+  // By what the result is known to be. (A `Reshape` to as many dimensions undoes what a reduction
+  // over no dimension might have done.)
+  void narrow_operands(NodeId node) {
+    const bool keeps_shape = is_elementwise(graph_.op(node)) || hands_on_bytes(graph_.op(node));
+    if (!keeps_shape || graph_.results(node).empty()) return;
+    const TensorType made = graph_.type(graph_.results(node)[0]);
+    if (!made.ranked) return;
+    for (const Operand& operand : graph_.operands(node)) {
+      if (!operand.tensor.valid()) continue;
+      TensorType type = graph_.type(operand.tensor);
+      if (!is_open(type) || type.dims.size() != made.dims.size()) continue;
+      for (std::size_t i = 0; i < type.dims.size(); ++i) {
+        if (type.dims[i] == kOpen) type.dims[i] = made.dims[i];
+      }
+      if (!is_too_large(type)) edit_.set_type(operand.tensor, edit_.intern(type));
+    }
+  }
+
+  void fill(NodeId node, TensorId tensor) {
+    TensorType type = original_.type(tensor);
+    fill_view(tensor, type);
+    for (std::size_t i = 0; i < type.dims.size(); ++i) {
+      if (type.dims[i] == kOpen) type.dims[i] = from_operands(node, type, i);
+    }
+    if (is_too_large(type) || is_beyond_root(tensor, type)) return;  // and stays open
+    edit_.set_type(tensor, edit_.intern(type));
+  }
+
+  [[nodiscard]] bool is_beyond_root(TensorId tensor, const TensorType& type) const {
+    const TensorId root = graph_.root(graph_.storage(tensor));
+    const auto all = extent(graph_.type(root));
+    return root != tensor && all && extent(type).value_or(Bytes{}) > *all;
+  }
+
+  // What is a view has as many elements as what it is a view of. Where several dimensions are open,
+  // the first is the batch and the last has the rest.
+  void fill_view(TensorId tensor, TensorType& type) const {
+    const TensorId root = graph_.root(graph_.storage(tensor));
+    const auto bytes = extent(graph_.type(root));
+    if (root == tensor || !bytes) return;
+    TensorType filled = type;
+    std::vector<std::size_t> open;
+    for (std::size_t i = 0; i < filled.dims.size(); ++i) {
+      if (filled.dims[i] != kOpen) continue;
+      open.push_back(i);
+      filled.dims[i] = 1;
+    }
+    const auto unit = extent(filled);
+    if (!unit || unit->count == 0 || bytes->count % unit->count != 0) return;
+    std::int64_t rest = bytes->count / unit->count;
+    if (open.size() > 1 && rest % batch_size_ == 0) {
+      filled.dims[open.front()] = batch_size_;
+      rest /= batch_size_;
+    }
+    filled.dims[open.back()] = rest;
+    type = filled;
+  }
+
+  [[nodiscard]] std::int64_t from_operands(NodeId node, const TensorType& type,
+                                           std::size_t place) const {
+    std::int64_t anywhere = kOpen;
+    bool has_open_operand = false;
+    for (const Operand& operand : original_.operands(node)) {
+      if (!operand.tensor.valid()) continue;
+      const TensorType& before = original_.type(operand.tensor);
+      const TensorType& now = graph_.type(operand.tensor);
+      if (!is_open(before)) continue;
+      has_open_operand = true;
+      const bool may_match = place == 0 || before.dims.size() == type.dims.size();
+      if (may_match && place < before.dims.size() && before.dims[place] == kOpen) {
+        return now.dims[place];
+      }
+      const auto first = std::find(before.dims.begin(), before.dims.end(), kOpen);
+      if (anywhere == kOpen) anywhere = now.dims[first - before.dims.begin()];
+    }
+    if (has_open_operand) return anywhere;
+    return place == 0 ? batch_size_ : kOpen;
+  }
+
+  Graph& graph_;
+  Graph original_;  // before dimensions were filled
+  GraphEdit edit_;
+  std::int64_t batch_size_;
+};
+
+}  // namespace
+
+void complete_shapes(Graph& graph, std::int64_t batch_size) {
+  Filler(graph, batch_size).run();
+}
+
+void restore_types(Graph& graph, const Graph& original) {
+  GraphEdit edit(graph);
+  for (const TensorId tensor : original.tensors()) {
+    edit.set_type(tensor, edit.intern(original.type(tensor)));
+  }
+}
+
+}  // namespace ebb

@@ -1,0 +1,75 @@
+#include "ebb/import/complete_shapes.h"
+
+#include <gtest/gtest.h>
+
+#include "ebb/graph/parse.h"
+
+namespace ebb {
+namespace {
+
+// The type of %it, with a batch of 8.
+std::string type_of(std::string_view body) {
+  Graph graph = parse("graph step {\n" + std::string(body) + "\n}\n")->graph;
+  complete_shapes(graph, 8);
+  return to_text(graph.type(graph.find_tensor("it")));
+}
+
+TEST(CompleteShapes, TheFirstDimensionOfWhatComesInIsTheBatch) {
+  EXPECT_EQ(type_of("  input %it: f32[?,224,224,3]\n  return %it"), "f32[8,224,224,3]");
+  EXPECT_EQ(type_of("  input %it: f32[16,?]\n  return %it"), "f32[16,?]");
+}
+
+TEST(CompleteShapes, AnOpenDimensionIsWhatItIsInAnOperand) {
+  EXPECT_EQ(type_of(R"(  input %x: f32[?,4]
+  param %w: f32[4,5]
+  %it: f32[?,5] = tf::MatMul(%x, %w)
+  return %it)"),
+            "f32[8,5]");
+  EXPECT_EQ(type_of(R"(  input %x: f32[?,4,6]
+  %it: f32[4,?,6] = tf::Transpose(%x)
+  return %it)"),
+            "f32[4,8,6]");
+}
+
+TEST(CompleteShapes, AViewHasAsManyElements) {
+  EXPECT_EQ(type_of(R"(  input %x: f32[?,16,4]
+  %a: f32[?,16,4] = tf::Relu(%x)
+  %flat: f32[?,4] ~ %a = tf::Reshape(%a)
+  param %w: f32[4,5]
+  %it: f32[?,5] = tf::MatMul(%flat, %w)
+  return %it)"),
+            "f32[128,5]");
+  EXPECT_EQ(type_of(R"(  input %x: f32[?,4]
+  %a: f32[?,4] = tf::Relu(%x)
+  %it: f32[?,?,?,?] ~ %a = tf::Reshape(%a)
+  return %it)"),
+            "f32[8,1,1,4]");
+}
+
+TEST(CompleteShapes, WhatAnElementwiseOperatorMakesSaysWhatItReads) {
+  EXPECT_EQ(type_of(R"(  input %x: f32[?,6,4]
+  %it: f32[?,?,?] = tf::Sum(%x)
+  %y: f32[?,6,4] = tf::Relu(%x)
+  %z: f32[?,6,4] = tf::ReluGrad(%it, %y)
+  return %z)"),
+            "f32[8,6,4]");
+}
+
+TEST(CompleteShapes, AViewThatWouldBeLargerThanItsBytesStaysOpen) {
+  EXPECT_EQ(type_of(R"(  input %x: f32[?,4]
+  param %w: f32[2,2]
+  %it: f32[?,3] ~ %w = tf::Reshape(%w, %x)
+  return %it)"),
+            "f32[?,3]");
+}
+
+TEST(CompleteShapes, TypesCanBePutBack) {
+  const Graph original = parse("graph step {\n  input %it: f32[?,4]\n  return %it\n}\n")->graph;
+  Graph graph = original;
+  complete_shapes(graph, 8);
+  restore_types(graph, original);
+  EXPECT_EQ(to_text(graph.type(graph.find_tensor("it"))), "f32[?,4]");
+}
+
+}  // namespace
+}  // namespace ebb

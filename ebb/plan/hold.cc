@@ -1,0 +1,157 @@
+#include "ebb/plan/hold.h"
+
+#include <algorithm>
+#include <deque>
+#include <vector>
+
+#include "ebb/graph/dependence.h"
+#include "ebb/graph/ebb_ops.h"
+#include "ebb/graph/views.h"
+#include "ebb/order/liveness.h"
+#include "ebb/order/variables.h"
+#include "ebb/rewrite/lms_graph.h"
+
+namespace ebb {
+namespace {
+
+class Holder {
+ public:
+  Holder(Rewriter& rewriter, std::span<const Bytes> workspaces, const HoldOptions& options)
+      : rewriter_(rewriter),
+        graph_(rewriter.graph()),
+        workspaces_(workspaces),
+        options_(options),
+        variables_(find_variables(graph_)),
+        lives_(find_lives(graph_)),
+        curve_(memory_curve(graph_, lives_)),
+        lines_(graph_.order().begin(), graph_.order().end()),
+        released_below_(lines_.size()) {
+    for (const NodeId node : lines_) {
+      if (graph_.op(node) != kSwapOut) continue;
+      const TensorId source = graph_.operands(node)[0].tensor;
+      const std::uint32_t last = lives_[graph_.storage(source).index()].last;
+      released_below_[last].push_back({node, size_of(source)});
+    }
+  }
+
+  Held run() {
+    if (!options_.runs_as_a_whole) find_training_step();
+    for (std::uint32_t line = 0; line < lines_.size(); ++line) {
+      const NodeId node = lines_[line];
+      if (is_large(node)) {
+        wait_for_releases(node, line);
+        wait_for_last(node);
+      } else if (graph_.op(node) == kSwapIn) {
+        wait_for_releases(node, line);
+      }
+      for (const Leaving& each : released_below_[line]) {
+        leaving_.push_back(each);
+        still_there_ += each.size;
+      }
+    }
+    rewriter_.settle();
+    return held_;
+  }
+
+ private:
+  // A copy to the host, and how many bytes it reads.
+  struct Leaving {
+    NodeId swap_out;
+    Bytes size;
+  };
+
+  [[nodiscard]] Bytes size_of(TensorId tensor) const {
+    const StorageId storage = graph_.storage(tensor);
+    if (graph_.residence(storage) == Residence::kHost) return {};
+    return variables_.held(graph_, storage).value_or(Bytes{});
+  }
+
+  // Backward operations, what follows them, and what they wait for.
+  void find_training_step() {
+    phases_ = find_phases(graph_, {});
+    is_in_step_.assign(graph_.node_count(), false);
+    const Dependence dependence(graph_);
+    for (auto node = lines_.rbegin(); node != lines_.rend(); ++node) {
+      if (phases_[node->index()] != LmsPhase::kForward) is_in_step_[node->index()] = true;
+      if (!is_in_step_[node->index()]) continue;
+      for (const Dependence::Edge& edge : dependence.before(*node)) {
+        is_in_step_[edge.node.index()] = true;
+      }
+    }
+  }
+
+  [[nodiscard]] bool may_be_forward_alone(NodeId node) const {
+    return !options_.runs_as_a_whole && phases_[node.index()] == LmsPhase::kForward;
+  }
+
+  // Whether it runs on the device and touches, or needs for itself, much of its memory.
+  [[nodiscard]] bool is_large(NodeId node) const {
+    if (!options_.runs_as_a_whole && !is_in_step_[node.index()]) return false;
+    if (!graph_.is_op(node) || is_copy(graph_.op(node)) || graph_.runs_on_host(node)) return false;
+    if (makes_only_views(graph_, node)) return false;
+    const auto operands = graph_.operands(node);
+    const auto results = graph_.results(node);
+    const Bytes workspace = workspace_of(node);
+    return (workspace > Bytes{} && workspace >= options_.large) ||
+           std::any_of(operands.begin(), operands.end(),
+                       [&](const Operand& operand) {
+                         return operand.tensor.valid() && counts(size_of(operand.tensor));
+                       }) ||
+           std::any_of(results.begin(), results.end(),
+                       [&](TensorId result) { return counts(size_of(result)); });
+  }
+  [[nodiscard]] bool counts(Bytes size) const { return size > Bytes{} && size >= options_.large; }
+  [[nodiscard]] Bytes workspace_of(NodeId node) const {
+    return node.index() < workspaces_.size() ? workspaces_[node.index()] : Bytes{};
+  }
+
+  void wait_for_releases(NodeId node, std::uint32_t line) {
+    // The costs have the workspace that a graph's text gives.
+    const Bytes lines = curve_.device[line] - graph_.workspace(node) + workspace_of(node);
+    while (!leaving_.empty() && lines + still_there_ > options_.budget) {
+      const NodeId maker = graph_.producer(graph_.operands(leaving_.front().swap_out)[0].tensor);
+      if (may_be_forward_alone(node) && !rewriter_.waits(node, maker)) return;
+      if (delay(node, leaving_.front().swap_out)) ++held_.release_edges;
+      still_there_ -= leaving_.front().size;
+      leaving_.pop_front();
+    }
+  }
+
+  void wait_for_last(NodeId node) {
+    const NodeId last = last_large_;
+    last_large_ = node;
+    if (!last.valid() || may_be_forward_alone(node) || rewriter_.waits(node, last)) return;
+    if (delay(node, last)) ++held_.order_edges;
+  }
+
+  bool delay(NodeId node, NodeId after) {
+    const bool done = rewriter_.apply(DelayDecision{node, after}).has_value();
+    if (!done) ++held_.refused;
+    return done;
+  }
+
+  Rewriter& rewriter_;
+  const Graph& graph_;
+  std::span<const Bytes> workspaces_;
+  const HoldOptions& options_;
+  Variables variables_;
+  std::vector<Life> lives_;
+  MemoryCurve curve_;
+  std::vector<NodeId> lines_;                         // as they stood before any delay
+  std::vector<std::vector<Leaving>> released_below_;  // by line: which counts their bytes last
+  std::deque<Leaving> leaving_;                       // for whose end nobody has waited
+  Bytes still_there_;                                 // of these
+  NodeId last_large_;
+  std::vector<LmsPhase> phases_;  // by node, where that matters
+  std::vector<bool> is_in_step_;
+  Held held_;
+};
+
+}  // namespace
+
+Held hold_to_lines(Rewriter& rewriter, std::span<const Bytes> workspaces,
+                   const HoldOptions& options) {
+  return Holder(rewriter, workspaces, options).run();
+}
+
+}  // namespace ebb

@@ -1,0 +1,45 @@
+// Control edges that hold TensorFlow's executor to the lines of a plan.
+//
+// The executor starts whatever is ready, and goes on while copies are under way. A plan counts on
+// two things that it does not know:
+//
+//   order     Operations that touch large tensors run in the order of their lines. Where two that
+//             follow each other do not wait for each other anyway, the second is delayed.
+//   release   What was swapped out is gone when others need its bytes. Where what the lines hold and
+//             what is still being copied together exceed the budget, the operation waits until the
+//             oldest of these copies have ended: a swap-out's result is on the host then.
+//
+// A swap-in gets its bytes after its trigger, and a clone runs in its line, so both hold by
+// themselves. With these edges the executor never holds more than lines and budget say, whatever
+// else is ready. Operations on small tensors stay free. O(nodes + edges).
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include "ebb/base/units.h"
+#include "ebb/rewrite/rewriter.h"
+
+namespace ebb {
+
+struct HoldOptions {
+  Bytes budget;
+  Bytes large{};  // tensors below are not worth an edge
+  // Whether everything in the graph runs whenever anything does, as in a function. Who runs a part
+  // of a graph, to initialise variables or to evaluate, must not come to run the training step:
+  // then a forward operation waits only for copies of what it depends on anyway, and only
+  // operations of the backward phase are put in order.
+  bool runs_as_a_whole = true;
+};
+
+struct Held {
+  std::size_t order_edges = 0;
+  std::size_t release_edges = 0;
+  std::size_t refused = 0;  // delays that the rule did not allow, as across a loop
+};
+
+// Of a rewriter that has been settled; settles again. `workspaces` by node.
+Held hold_to_lines(Rewriter& rewriter, std::span<const Bytes> workspaces,
+                   const HoldOptions& options);
+
+}  // namespace ebb

@@ -1,0 +1,90 @@
+#include "ebb/plan/plan_tensorflow.h"
+
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "ebb/graph/dtype.h"
+#include "ebb/graph/edit.h"
+#include "ebb/graph/text_names.h"
+#include "ebb/import/complete_shapes.h"
+#include "ebb/import/graphdef_notes.h"
+#include "ebb/import/tensorflow_device.h"
+#include "ebb/order/frugal_order.h"
+#include "ebb/plan/budget.h"
+
+namespace ebb {
+namespace {
+
+// In the words of someone who has a model, not a graph.
+Status check_sizes(const Graph& graph, bool has_batch_size) {
+  for (const StorageId storage : graph.storages()) {
+    const TensorType& type = graph.type(graph.root(storage));
+    if (graph.residence(storage) == Residence::kHost || graph.size(storage)) continue;
+    if (element_size(type.dtype) == 0) continue;
+    return fail(ErrorKind::kBadInput,
+                fmt::format("the size of %{} is not known ({}), and a budget is planned with sizes; {}",
+                            spelled(graph.name(graph.root(storage))), to_text(type),
+                            has_batch_size ? "give the model's inputs fixed shapes"
+                                           : "give the batch size (batch_size, --batch-size)"));
+  }
+  return {};
+}
+
+// A budget is of one device's memory. What has no device is put where its neighbours are.
+Status check_one_accelerator(const Graph& graph) {
+  std::set<std::string> devices;
+  for (const NodeId node : graph.order()) {
+    if (!graph.is_op(node) || graph.runs_on_host(node) || graph.results(node).empty()) continue;
+    const DeviceName device = read_device(graph.device(node));
+    if (!device.number.empty()) devices.insert(fmt::format("{}:{}", device.type, device.number));
+  }
+  if (devices.size() < 2) return {};
+  return fail(ErrorKind::kBadInput,
+              fmt::format("the step is on {} accelerators, {} and {} among them, and a budget is "
+                          "planned for one; name one of them as the accelerator",
+                          devices.size(), printable(*devices.begin()),
+                          printable(*std::next(devices.begin()))));
+}
+
+// Nodes are written where they stood; only lines were put into another order.
+void keep_places_in_file(Graph& graph, const Graph& imported) {
+  GraphEdit edit(graph);
+  std::int64_t place = 0;
+  for (const NodeId node : imported.order()) {
+    if (imported.find_attribute(node, kFilePosition) != nullptr) return;  // all nodes have it
+    const Value value(place++);
+    edit.add_attribute(node, edit.intern(kFilePosition), false, {&value, 1});
+  }
+}
+
+}  // namespace
+
+Result<TensorFlowPlanned> plan_for_tensorflow(const Graph& imported, const Device& device,
+                                              const TensorFlowBudget& budget) {
+  TensorFlowPlanned out;
+  out.graph = imported;
+  if (budget.batch_size) complete_shapes(out.graph, *budget.batch_size);
+  if (Status ok = check_sizes(out.graph, budget.batch_size.has_value()); !ok) return fail(ok.error());
+  if (Status ok = check_one_accelerator(out.graph); !ok) return fail(ok.error());
+  GraphEdit(out.graph).set_order(find_frugal_order(out.graph));
+
+  PlanOptions options = budget.plan;
+  options.clock = Clock::kEnqueued;
+  const auto unconstrained = unconstrained_bytes(out.graph, device, options);
+  if (!unconstrained) return fail(unconstrained.error());
+  const auto bytes = parse_budget(budget.budget, *unconstrained);
+  if (!bytes) return fail(bytes.error());
+  options.budget = *bytes;
+  auto planned = make_plan(out.graph, device, options);
+  if (!planned) return fail(planned.error());
+  out.planned = *std::move(planned);
+  if (!out.planned.plan) return out;
+  out.rewritten = out.planned.plan->graph;
+  restore_types(out.rewritten, imported);
+  keep_places_in_file(out.rewritten, imported);
+  return out;
+}
+
+}  // namespace ebb

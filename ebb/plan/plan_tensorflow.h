@@ -1,0 +1,40 @@
+// A plan for a step that TensorFlow runs, whose executor and allocator are its own.
+//
+//   const auto done = plan_for_tensorflow(graph, device, {.budget = "14GiB", .batch_size = 256});
+//   if (done && done->planned.plan) write(export_graphdef(done->rewritten));
+//
+// Open dimensions get the batch size (import/complete_shapes.h), lines an order that needs little memory
+// (order/frugal_order.h), and the plan control edges that hold the executor to it (hold.h).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ebb/base/result.h"
+#include "ebb/graph/graph.h"
+#include "ebb/plan/device.h"
+#include "ebb/plan/plan.h"
+
+namespace ebb {
+
+struct TensorFlowBudget {
+  std::string budget;                     // "14GiB", or "60%" of what the step takes as it is
+  std::optional<std::int64_t> batch_size = std::nullopt;  // of what the graph leaves open
+  PlanOptions plan = {};                  // its budget and its clock are not looked at
+};
+
+struct TensorFlowPlanned {
+  Planned planned;
+  Graph graph;      // that was planned for: sizes known, lines in a frugal order
+  Graph rewritten;  // by the plan, with the types of the original; where there is a plan
+};
+
+// Of a graph that came from TensorFlow and that nobody has rewritten. kBadInput where sizes are not
+// known, naming a tensor and what helps; kUsage where the budget is none. Where nothing fits,
+// `planned` says why.
+[[nodiscard]] Result<TensorFlowPlanned> plan_for_tensorflow(const Graph& imported,
+                                                            const Device& device,
+                                                            const TensorFlowBudget& budget);
+
+}  // namespace ebb

@@ -1,0 +1,66 @@
+#include "by_budget.h"
+
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "ebb/base/file.h"
+#include "ebb/plan/plan_tensorflow.h"
+#include "ebb/plan/profile.h"
+#include "ebb/report/plan_summary.h"
+
+namespace ebb::grappler {
+namespace {
+
+Result<std::optional<Profile>> read_profile(const std::string& path) {
+  if (path.empty()) return std::optional<Profile>();
+  const auto text = read_file(path);
+  if (!text) return fail(text.error());
+  auto profile = parse_profile(*text);
+  if (!profile) return fail(profile.error());
+  return std::optional(*std::move(profile));
+}
+
+}  // namespace
+
+Result<GraphDefRewritten> rewrite_by_budget(std::string_view graphdef,
+                                            const BudgetParameters& parameters,
+                                            const GraphDefOptions& reading,
+                                            const GraphDefExport& writing) {
+  const auto device = find_device(parameters.device);
+  if (!device) return fail(device.error());
+  const auto profile = read_profile(parameters.profile);
+  if (!profile) return fail(profile.error());
+  const auto graph = import_graphdef(graphdef, reading);
+  if (!graph) return fail(graph.error());
+  GraphDefRewritten out;
+  if (was_rewritten(*graph)) {
+    out.was_rewritten_before = true;
+    return out;
+  }
+  TensorFlowBudget budget{.budget = parameters.budget};
+  if (parameters.batch_size > 0) budget.batch_size = parameters.batch_size;
+  if (!parameters.host_budget.empty()) {
+    const auto host = parse_bytes(parameters.host_budget);
+    if (!host) return fail(host.error());
+    budget.plan.host_budget = *host;
+  }
+  if (*profile) budget.plan.profile = &**profile;
+  const auto done = plan_for_tensorflow(*graph, *device, budget);
+  if (!done) return fail(done.error());
+  if (!done->planned.plan) {
+    return fail(ErrorKind::kInfeasible,
+                fmt::format("{}; with that it needs most at '{}'",
+                            say_infeasible(done->planned, budget.plan),
+                            printable(done->planned.infeasible->operation)));
+  }
+  out.report = to_json(done->planned);
+  out.summary = to_text(done->planned);
+  if (done->planned.plan->file.decisions.empty()) return out;
+  auto bytes = export_graphdef(done->rewritten, writing);
+  if (!bytes) return fail(bytes.error());
+  out.graphdef = *std::move(bytes);
+  return out;
+}
+
+}  // namespace ebb::grappler

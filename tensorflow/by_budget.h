@@ -1,0 +1,19 @@
+// A graph that Grappler shows us, rewritten so that a step keeps inside a budget.
+#pragma once
+
+#include <string_view>
+
+#include "configuration.h"
+#include "ebb/base/result.h"
+#include "ebb/export/rewrite_graphdef.h"
+
+namespace ebb::grappler {
+
+// kInfeasible where nothing fits, with the least budget that does and what is in the way. Everything
+// in such a graph runs whenever anything does.
+[[nodiscard]] Result<GraphDefRewritten> rewrite_by_budget(std::string_view graphdef,
+                                                          const BudgetParameters& budget,
+                                                          const GraphDefOptions& reading,
+                                                          const GraphDefExport& writing);
+
+}  // namespace ebb::grappler

@@ -1,0 +1,42 @@
+"""``enable(budget=...)``: Keras trains with the same bits, and the report says what was planned."""
+
+import os
+
+# On CPUs with oneDNN TensorFlow fuses operations once more after its optimizers, and not those that wait for somebody:
+# docs/tensorflow.md. A CPU only plays the accelerator here.
+os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
+
+import keras
+import pytest
+from same_training import train_both, with_ebb
+
+BUDGETS = {
+    "mlp": ["100%"],
+    "swish": ["100%"],
+    "unet3d": ["100%", "70%"],
+    "transformer": ["75%", "50%"],
+    "conditional": ["90%"],
+    "steps_per_execution": ["95%"],
+}
+
+
+@pytest.mark.parametrize(("name", "budget"), [(name, budget) for name in BUDGETS for budget in BUDGETS[name]])
+def test_the_same_bits_within_a_budget(name, budget):
+    graphs = train_both(keras, name, budget=budget, batch_size=8)
+    for graph in graphs:
+        assert graph.peak_bytes <= graph.budget_bytes
+        assert "predicted: " in str(graph)
+        moved = graph.tensors_swapped + graph.tensors_recomputed
+        assert moved > 0 or budget == "100%"
+
+
+def test_of_what_does_not_fit_it_is_said_what_would():
+    _, graphs = with_ebb(keras, "mlp", budget="1KiB", batch_size=8)
+    assert graphs
+    assert all("the least budget found is" in graph.problem for graph in graphs)
+
+
+def test_sizes_that_nobody_knows_are_named():
+    _, graphs = with_ebb(keras, "lstm", budget="80%", batch_size=8)
+    assert graphs
+    assert all("is not known" in graph.problem for graph in graphs)

@@ -147,7 +147,8 @@ struct Setter {
   }
   Status operator()(std::string BudgetParameters::* member) const {
     // A budget in bytes may be a number.
-    const bool is_size = member == &BudgetParameters::budget || member == &BudgetParameters::host_budget;
+    const bool is_size =
+        member == &BudgetParameters::budget || member == &BudgetParameters::host_budget;
     if (is_size && value.is_number_unsigned()) {
       configuration.budget.*member = fmt::format("{}B", value.get<std::uint64_t>());
       return {};

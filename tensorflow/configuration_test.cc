@@ -118,9 +118,8 @@ TEST(Configuration, ABudgetStandsAloneWithWhatGoesWithIt) {
 }
 
 TEST(Configuration, WhatGoesWithABudgetNeedsOne) {
-  for (const char* alone :
-       {R"({"batch_size": 8})", R"({"device": "cpu"})", R"({"profile": "x.json"})",
-        R"({"host_budget": "1GiB"})"}) {
+  for (const char* alone : {R"({"batch_size": 8})", R"({"device": "cpu"})",
+                            R"({"profile": "x.json"})", R"({"host_budget": "1GiB"})"}) {
     EXPECT_THAT(error_of(alone), HasSubstr("goes with a budget"));
   }
 }

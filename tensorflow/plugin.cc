@@ -292,8 +292,8 @@ void Plugin::say_what_was_done(const GraphReport& report) {
                                    to_human(Bytes{rewrite.value("budget_bytes", std::int64_t{0})}))
                      : "";
   say_once(fmt::format(
-      "{} ({} operations): {} tensor{} swapped{}{}{}{}; ebb.tensorflow.last_report() says more", name,
-      report.scan.nodes, swapped, swapped == 1 ? "" : "s", bytes > Bytes{} ? ", " : "",
+      "{} ({} operations): {} tensor{} swapped{}{}{}{}; ebb.tensorflow.last_report() says more",
+      name, report.scan.nodes, swapped, swapped == 1 ? "" : "s", bytes > Bytes{} ? ", " : "",
       bytes > Bytes{} ? to_human(bytes) : "",
       recomputed == 0 ? "" : fmt::format("; {} computed again", recomputed), within));
 }

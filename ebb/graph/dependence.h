@@ -50,8 +50,8 @@ class Dependence {
   Lists after_;
 };
 
-// Whether its order among others of its kind is in the lines: what is random, or has effects. Not so
-// in TensorFlow, where who is to come first is waited for.
+// Whether its order among others of its kind is in the lines: what is random, or has effects. Not
+// so in TensorFlow, where who is to come first is waited for.
 bool is_ordered_by_lines(const Graph& graph, NodeId node);
 
 // One cycle of the dependence order, each node waiting for the next and the last for the first;

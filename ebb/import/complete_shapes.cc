@@ -13,15 +13,46 @@ constexpr std::int64_t kOpen = TensorType::kUnknownDim;
 
 // Operators whose result has the shape of its operands; where these are broadcast, of the largest.
 bool is_elementwise(std::string_view op) {
-  static constexpr std::string_view kOps[] = {
-      "tf::Abs",       "tf::Add",         "tf::AddN",     "tf::AddV2",       "tf::BiasAdd",
-      "tf::Cast",      "tf::DivNoNan",    "tf::Elu",      "tf::EluGrad",     "tf::Erf",
-      "tf::Exp",       "tf::LeakyRelu",   "tf::LeakyReluGrad", "tf::Log",    "tf::Maximum",
-      "tf::Minimum",   "tf::Mul",         "tf::Neg",      "tf::Pow",         "tf::RealDiv",
-      "tf::Relu",      "tf::Relu6",       "tf::Relu6Grad", "tf::ReluGrad",   "tf::Rsqrt",
-      "tf::RsqrtGrad", "tf::SelectV2",    "tf::Selu",     "tf::SeluGrad",    "tf::Sigmoid",
-      "tf::SigmoidGrad", "tf::Softplus",  "tf::SoftplusGrad", "tf::Sqrt",    "tf::SqrtGrad",
-      "tf::Square",    "tf::SquaredDifference", "tf::Sub", "tf::Tanh",       "tf::TanhGrad"};
+  static constexpr std::string_view kOps[] = {"tf::Abs",
+                                              "tf::Add",
+                                              "tf::AddN",
+                                              "tf::AddV2",
+                                              "tf::BiasAdd",
+                                              "tf::Cast",
+                                              "tf::DivNoNan",
+                                              "tf::Elu",
+                                              "tf::EluGrad",
+                                              "tf::Erf",
+                                              "tf::Exp",
+                                              "tf::LeakyRelu",
+                                              "tf::LeakyReluGrad",
+                                              "tf::Log",
+                                              "tf::Maximum",
+                                              "tf::Minimum",
+                                              "tf::Mul",
+                                              "tf::Neg",
+                                              "tf::Pow",
+                                              "tf::RealDiv",
+                                              "tf::Relu",
+                                              "tf::Relu6",
+                                              "tf::Relu6Grad",
+                                              "tf::ReluGrad",
+                                              "tf::Rsqrt",
+                                              "tf::RsqrtGrad",
+                                              "tf::SelectV2",
+                                              "tf::Selu",
+                                              "tf::SeluGrad",
+                                              "tf::Sigmoid",
+                                              "tf::SigmoidGrad",
+                                              "tf::Softplus",
+                                              "tf::SoftplusGrad",
+                                              "tf::Sqrt",
+                                              "tf::SqrtGrad",
+                                              "tf::Square",
+                                              "tf::SquaredDifference",
+                                              "tf::Sub",
+                                              "tf::Tanh",
+                                              "tf::TanhGrad"};
   return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
 }
 
@@ -134,9 +165,7 @@ class Filler {
 
 }  // namespace
 
-void complete_shapes(Graph& graph, std::int64_t batch_size) {
-  Filler(graph, batch_size).run();
-}
+void complete_shapes(Graph& graph, std::int64_t batch_size) { Filler(graph, batch_size).run(); }
 
 void restore_types(Graph& graph, const Graph& original) {
   GraphEdit edit(graph);

@@ -118,11 +118,11 @@ class Scheduler {
   const Graph& graph_;
   Dependence dependence_;
   Variables variables_;
-  std::vector<std::uint32_t> missing_;             // by node: how many it still waits for
-  std::vector<std::vector<StorageId>> read_by_;    // by node: on the device, each once
-  std::vector<std::vector<NodeId>> readers_of_;    // by storage
-  std::vector<std::uint32_t> unread_;              // by storage: how many readers have not run
-  std::vector<std::uint32_t> place_;               // by node: in the graph's order
+  std::vector<std::uint32_t> missing_;           // by node: how many it still waits for
+  std::vector<std::vector<StorageId>> read_by_;  // by node: on the device, each once
+  std::vector<std::vector<NodeId>> readers_of_;  // by storage
+  std::vector<std::uint32_t> unread_;            // by storage: how many readers have not run
+  std::vector<std::uint32_t> place_;             // by node: in the graph's order
   std::vector<bool> is_done_;
   std::priority_queue<Ready> ready_;
 };

@@ -11,9 +11,9 @@ bool is_handle(const Graph& graph, TensorId tensor) {
   return graph.type(tensor).dtype == DType::kResource;
 }
 
-// The largest of what stands beside the handles: the gradient of `ResourceApplyAdam(var, m, v, ...)`
-// is as large as each of them, the value of `AssignVariableOp(handle, value)` as its variable. Not
-// valid where nothing stands there.
+// The largest of what stands beside the handles: the gradient of `ResourceApplyAdam(var, m, v,
+// ...)` is as large as each of them, the value of `AssignVariableOp(handle, value)` as its
+// variable. Not valid where nothing stands there.
 TensorId largest_beside(const Graph& graph, NodeId node) {
   TensorId largest;
   Bytes most;

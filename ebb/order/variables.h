@@ -1,5 +1,6 @@
-// The variables behind TensorFlow's handles: a handle has no size of its own, but its variable takes
-// memory throughout the step, and what reads it whole (`ReadVariableOp`) hands out those bytes.
+// The variables behind TensorFlow's handles: a handle has no size of its own, but its variable
+// takes memory throughout the step, and what reads it whole (`ReadVariableOp`) hands out those
+// bytes.
 #pragma once
 
 #include <optional>
@@ -19,7 +20,7 @@ struct Variables {
   // Those in device memory whose size is known: from who reads or assigns them whole, or from the
   // gradient of an optimizer that updates them. In the order of their handles.
   std::vector<Variable> on_device;
-  Bytes device_bytes;  // of these
+  Bytes device_bytes;         // of these
   std::vector<bool> is_read;  // by storage: these bytes are a variable's
 
   // What a storage takes besides its variable's bytes; nullopt where that is not known.
@@ -31,7 +32,8 @@ struct Variables {
 // O(nodes + edges).
 Variables find_variables(const Graph& graph);
 
-// Whether what it makes are the bytes of a variable: `ReadVariableOp`, or `Identity` of a reference.
+// Whether what it makes are the bytes of a variable: `ReadVariableOp`, or `Identity` of a
+// reference.
 bool reads_whole_variable(const Graph& graph, NodeId node);
 
 }  // namespace ebb

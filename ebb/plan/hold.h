@@ -5,7 +5,8 @@
 //
 //   order     Operations that touch large tensors run in the order of their lines. Where two that
 //             follow each other do not wait for each other anyway, the second is delayed.
-//   release   What was swapped out is gone when others need its bytes. Where what the lines hold and
+//   release   What was swapped out is gone when others need its bytes. Where what the lines hold
+//   and
 //             what is still being copied together exceed the budget, the operation waits until the
 //             oldest of these copies have ended: a swap-out's result is on the host then.
 //

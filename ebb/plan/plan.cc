@@ -320,11 +320,10 @@ class Attempt {
   Held hold(Rewriter& rewriter) const {
     constexpr std::int64_t kParts = 2048;  // of the budget: what is smaller is not worth an edge
     const auto costs = estimate_costs(rewriter.graph(), device_, options_.profile);
-    return hold_to_lines(
-        rewriter, costs.value().workspace,
-        {.budget = options_.budget,
-         .large = Bytes{options_.budget.count / kParts},
-         .runs_as_a_whole = options_.runs_as_a_whole});
+    return hold_to_lines(rewriter, costs.value().workspace,
+                         {.budget = options_.budget,
+                          .large = Bytes{options_.budget.count / kParts},
+                          .runs_as_a_whole = options_.runs_as_a_whole});
   }
 
   const Graph& original_;

@@ -62,7 +62,7 @@ struct Plan {
   StepCosts costs;
   Arena arena;  // without offsets for TensorFlow's executor: how much it holds
   Timeline timeline;
-  Held held;  // edges for that executor
+  Held held;                      // edges for that executor
   std::uint32_t evaluations = 0;  // how many steps were simulated
   // What was chosen between: for questions about it (explain.h). No choices where the plan is from
   // a file.

@@ -23,11 +23,12 @@ Status check_sizes(const Graph& graph, bool has_batch_size) {
     const TensorType& type = graph.type(graph.root(storage));
     if (graph.residence(storage) == Residence::kHost || graph.size(storage)) continue;
     if (element_size(type.dtype) == 0) continue;
-    return fail(ErrorKind::kBadInput,
-                fmt::format("the size of %{} is not known ({}), and a budget is planned with sizes; {}",
-                            spelled(graph.name(graph.root(storage))), to_text(type),
-                            has_batch_size ? "give the model's inputs fixed shapes"
-                                           : "give the batch size (batch_size, --batch-size)"));
+    return fail(
+        ErrorKind::kBadInput,
+        fmt::format("the size of %{} is not known ({}), and a budget is planned with sizes; {}",
+                    spelled(graph.name(graph.root(storage))), to_text(type),
+                    has_batch_size ? "give the model's inputs fixed shapes"
+                                   : "give the batch size (batch_size, --batch-size)"));
   }
   return {};
 }
@@ -66,7 +67,8 @@ Result<TensorFlowPlanned> plan_for_tensorflow(const Graph& imported, const Devic
   TensorFlowPlanned out;
   out.graph = imported;
   if (budget.batch_size) complete_shapes(out.graph, *budget.batch_size);
-  if (Status ok = check_sizes(out.graph, budget.batch_size.has_value()); !ok) return fail(ok.error());
+  if (Status ok = check_sizes(out.graph, budget.batch_size.has_value()); !ok)
+    return fail(ok.error());
   if (Status ok = check_one_accelerator(out.graph); !ok) return fail(ok.error());
   GraphEdit(out.graph).set_order(find_frugal_order(out.graph));
 

@@ -3,8 +3,8 @@
 //   const auto done = plan_for_tensorflow(graph, device, {.budget = "14GiB", .batch_size = 256});
 //   if (done && done->planned.plan) write(export_graphdef(done->rewritten));
 //
-// Open dimensions get the batch size (import/complete_shapes.h), lines an order that needs little memory
-// (order/frugal_order.h), and the plan control edges that hold the executor to it (hold.h).
+// Open dimensions get the batch size (import/complete_shapes.h), lines an order that needs little
+// memory (order/frugal_order.h), and the plan control edges that hold the executor to it (hold.h).
 #pragma once
 
 #include <cstdint>
@@ -19,9 +19,9 @@
 namespace ebb {
 
 struct TensorFlowBudget {
-  std::string budget;                     // "14GiB", or "60%" of what the step takes as it is
+  std::string budget;  // "14GiB", or "60%" of what the step takes as it is
   std::optional<std::int64_t> batch_size = std::nullopt;  // of what the graph leaves open
-  PlanOptions plan = {};                  // its budget and its clock are not looked at
+  PlanOptions plan = {};  // its budget and its clock are not looked at
 };
 
 struct TensorFlowPlanned {

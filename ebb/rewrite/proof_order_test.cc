@@ -32,6 +32,22 @@ TEST(Proof, RefusesRandomOperationsInAnotherOrder) {
             "'%m: f32[8] = my::dropout(%x) random'");
 }
 
+// Nothing but edges orders operations there.
+TEST(Proof, LetsEffectsOfTensorFlowChangePlaces) {
+  constexpr std::string_view kReads = R"(graph g {
+  param %w: resource[]
+  %a: f32[8] = tf::ReadVariableOp(%w) effect
+  %b: f32[8] = tf::ReadVariableOp(%w) effect
+  return %a, %b
+}
+)";
+  EXPECT_EQ(verdict(kReads, {{"  %a: f32[8] = tf::ReadVariableOp(%w) effect\n", ""},
+                             {"  return",
+                              "  %a: f32[8] = tf::ReadVariableOp(%w) effect\n"
+                              "  return"}}),
+            "3 nodes compute the same; added: nothing");
+}
+
 TEST(Proof, RefusesACopyThatLetsOneEffectOvertakeAnother) {
   const Replacements copied = {{"  log: my::print(%w) effect\n",
                                 "  %k: f32[8] = ebb::snapshot(%w)\n"

@@ -1,11 +1,5 @@
 """``enable(budget=...)``: Keras trains with the same bits, and the report says what was planned."""
 
-import os
-
-# On CPUs with oneDNN TensorFlow fuses operations once more after its optimizers, and not those that wait for somebody:
-# docs/tensorflow.md. A CPU only plays the accelerator here.
-os.environ["TF_ENABLE_ONEDNN_OPTS"] = "0"
-
 import keras
 import pytest
 from same_training import train_both, with_ebb

@@ -23,7 +23,8 @@ void BudgetOptions::add_options(CLI::App& command) {
       ->type_name("SIZE|PERCENT")
       ->group(kGroup);
   command
-      .add_option("--batch-size", batch_size_, "Of inputs whose first dimension the graph leaves open")
+      .add_option("--batch-size", batch_size_,
+                  "Of inputs whose first dimension the graph leaves open")
       ->type_name("N")
       ->check(CLI::PositiveNumber)
       ->group(kGroup);
@@ -41,8 +42,7 @@ Status BudgetOptions::check(const CLI::App& command) const {
     const std::string& group = option->get_group();
     const bool needs_budget = group == kGroup || group == kTimesGroup;
     if (!is_given() && needs_budget) {
-      return fail(ErrorKind::kUsage,
-                  fmt::format("{} goes with --budget", option->get_name()));
+      return fail(ErrorKind::kUsage, fmt::format("{} goes with --budget", option->get_name()));
     }
     if (is_given() && (group == kPaperGroup || group == kMoreGroup)) {
       return fail(ErrorKind::kUsage,
@@ -85,9 +85,8 @@ Result<TensorFlowPlanned> BudgetOptions::plan(const InputGraph& input, bool json
     if (auto ok = write_file("-", to_json(done->planned)); !ok) return fail(ok.error());
   }
   write_to_stderr(explain_infeasible(done->planned, budget.plan));
-  return fail(ErrorKind::kInfeasible,
-              fmt::format("{}: {}", shown_name(input.path),
-                          say_infeasible(done->planned, budget.plan)));
+  return fail(ErrorKind::kInfeasible, fmt::format("{}: {}", shown_name(input.path),
+                                                  say_infeasible(done->planned, budget.plan)));
 }
 
 }  // namespace ebb::tool

@@ -23,14 +23,19 @@ class OnDevice {
  public:
   explicit OnDevice(int device) {
     cudaGetDevice(&before_);
-    if (before_ != device) cudaSetDevice(device);
+    was_set_ = before_ != device;
+    if (was_set_) cudaSetDevice(device);
   }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
-  ~OnDevice() { cudaSetDevice(before_); }
+  // To set a device makes a context there, which takes memory.
+  ~OnDevice() {
+    if (was_set_) cudaSetDevice(before_);
+  }
 
  private:
   int before_ = 0;
+  bool was_set_ = false;
 };
 
 // The system makes a page when it is first touched, and one thread is slow at it.
@@ -191,6 +196,8 @@ class Cuda final : public CudaBackend {
 
   [[nodiscard]] void* compute_stream() const override { return lanes_.stream(Lane::kCompute); }
   void follow(void* stream) override { lanes_.follow(static_cast<cudaStream_t>(stream)); }
+  void enter() override { lanes_.enter(); }
+  void leave() override { lanes_.leave(); }
   [[nodiscard]] std::string hardware() const override {
     int driver = 0;
     cudaDriverGetVersion(&driver);

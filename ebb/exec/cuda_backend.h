@@ -17,6 +17,10 @@ class CudaBackend : public Backend {
   // The stream that the caller works in, a cudaStream_t: a step begins after what is there, and
   // what the caller puts there after a step comes after it.
   virtual void follow(void* stream) = 0;
+  // Around all that is put into the compute stream by somebody: enters when nobody is keeping a
+  // step there (cuda_lanes.h).
+  virtual void enter() = 0;
+  virtual void leave() = 0;
   [[nodiscard]] virtual int device() const = 0;  // its number
 };
 

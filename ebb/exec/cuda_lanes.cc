@@ -111,15 +111,59 @@ void CudaLanes::meet(cudaStream_t first, cudaStream_t then, cudaEvent_t event) {
   note(cudaStreamWaitEvent(then, event, 0), "waiting for an event");
 }
 
-void CudaLanes::begin(std::size_t instructions, bool is_timed) {
+void CudaLanes::enter() {
+  std::unique_lock lock(streams_->guests);
+  streams_->kept.wait(lock, [&] { return !streams_->is_keeping; });
+  ++streams_->inside;
+}
+
+void CudaLanes::leave() {
+  const std::scoped_lock lock(streams_->guests);
+  --streams_->inside;
+}
+
+// Recording begins at once: if it did not at begin(), the step would be done instead of kept.
+bool CudaLanes::keep_next() {
+  {
+    const std::scoped_lock lock(streams_->guests);
+    if (streams_->inside != 1 || streams_->is_keeping) return false;
+    streams_->is_keeping = true;
+  }
   turn_ = std::unique_lock(streams_->mutex);
+  meet(caller_, stream(Lane::kCompute), meeting_);
+  note(cudaStreamBeginCapture(stream(Lane::kCompute), cudaStreamCaptureModeThreadLocal),
+       "keeping a step");
+  keeps_ = status_.has_value();
+  if (keeps_) return true;
+  static_cast<void>(take_error());  // the caller records himself, say: steps go on as they did
+  stop_keeping();
+  return false;
+}
+
+void CudaLanes::drop_next() {
+  if (!keeps_) return;
+  cudaGraph_t graph = nullptr;
+  note(cudaStreamEndCapture(stream(Lane::kCompute), &graph), "keeping a step");
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  static_cast<void>(take_error());
+  stop_keeping();
+}
+
+void CudaLanes::stop_keeping() {
+  keeps_ = false;
+  turn_ = {};
+  const std::scoped_lock lock(streams_->guests);
+  streams_->is_keeping = false;
+  streams_->kept.notify_all();
+}
+
+void CudaLanes::begin(std::size_t instructions, bool is_timed) {
   times_step_ = is_timed;
   is_timed_.assign(is_timed ? instructions : 0, false);
   is_used_ = {};
-  meet(caller_, stream(Lane::kCompute), meeting_);
-  if (keeps_) {
-    note(cudaStreamBeginCapture(stream(Lane::kCompute), cudaStreamCaptureModeThreadLocal),
-         "keeping a step");
+  if (!keeps_) {
+    turn_ = std::unique_lock(streams_->mutex);
+    meet(caller_, stream(Lane::kCompute), meeting_);
   }
   note(cudaEventRecord(began_, stream(Lane::kCompute)), "recording an event");
 }
@@ -158,15 +202,16 @@ Status CudaLanes::end() {
       meet(stream(lane), stream(Lane::kCompute), meeting_);
     }
   }
-  if (keeps_) end_keeping();
+  const bool was_kept = keeps_;
+  if (was_kept) end_keeping();
   meet(stream(Lane::kCompute), caller_, meeting_);
+  if (was_kept) stop_keeping();
   turn_ = {};
   return take_error();
 }
 
 // What was put in is a graph of CUDA's now.
 void CudaLanes::end_keeping() {
-  keeps_ = false;
   cudaGraph_t graph = nullptr;
   note(cudaStreamEndCapture(stream(Lane::kCompute), &graph), "keeping a step");
   if (status_) {

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <array>
+#include <condition_variable>
 #include <mutex>
 #include <vector>
 
@@ -32,12 +33,17 @@ class CudaLanes final : public Lanes {
   void finish(Lane lane, std::uint32_t instruction) override;
   Status end() override;
   [[nodiscard]] bool can_keep() const override { return true; }
-  void keep_next() override { keeps_ = true; }
+  [[nodiscard]] bool keep_next() override;
+  void drop_next() override;
   Status replay() override;
   Status settle() override;
   Result<std::vector<Interval>> times() override;
 
   void follow(cudaStream_t caller) { caller_ = caller; }
+  // Around all that puts something into the compute lane: what others put there while a step is
+  // being kept would become a part of it. Enters when no step is.
+  void enter();
+  void leave();
   [[nodiscard]] cudaStream_t stream(Lane lane) const {
     return streams_->lanes[static_cast<std::size_t>(lane)];
   }
@@ -48,11 +54,16 @@ class CudaLanes final : public Lanes {
   // Event i of a list that grows as needed.
   cudaEvent_t event(std::vector<cudaEvent_t>& events, std::size_t i, unsigned flags);
   void end_keeping();
+  void stop_keeping();  // others may enter
   void meet(cudaStream_t first, cudaStream_t then, cudaEvent_t event);
 
   struct Streams {
     std::array<cudaStream_t, kLaneCount> lanes{};
-    std::mutex mutex;  // whose step is being put in
+    std::mutex mutex;   // whose step is being put in
+    std::mutex guests;  // guards what follows
+    std::condition_variable kept;
+    int inside = 0;
+    bool is_keeping = false;
   };
   [[nodiscard]] static Result<Streams*> streams_of(int device);
 
@@ -67,7 +78,7 @@ class CudaLanes final : public Lanes {
   std::vector<bool> is_timed_;  // by instruction: it has a start and an end
   bool times_step_ = false;
   std::array<bool, kLaneCount> is_used_{};
-  bool keeps_ = false;  // this step, or the next
+  bool keeps_ = false;  // this step, or the next: the compute lane records
   cudaGraphExec_t kept_ = nullptr;
   Status status_;
 };

@@ -48,9 +48,11 @@ class Lanes {
   // Some lanes can keep a step as they were given it, numbers that kernels were called with
   // included, and do it at less cost: keep_next() before begin, then replay() for each step. What
   // is put in to be kept is not done before replay(), so that half a step is never done. What
-  // cannot be kept is an error of end().
+  // cannot be kept is an error of end(). Where keep_next() says no, because others are at work, the
+  // next step is one like all; drop_next() where no step was begun after all.
   [[nodiscard]] virtual bool can_keep() const { return false; }
-  virtual void keep_next() {}
+  [[nodiscard]] virtual bool keep_next() { return false; }
+  virtual void drop_next() {}
   [[nodiscard]] virtual Status replay() { return settle(); }
 
   // Returns when everything is done.

@@ -212,7 +212,14 @@ void install_gpu_allocator() {
 void release_gpu_cache() { caching::emptyCache(); }
 
 struct GpuScope::Streams {
-  explicit Streams(c10::cuda::CUDAStream stream) : guard(stream) {}
+  Streams(exec::CudaBackend& used, c10::cuda::CUDAStream stream) : backend(used), guard(stream) {
+    backend.enter();
+  }
+  Streams(const Streams&) = delete;
+  Streams& operator=(const Streams&) = delete;
+  ~Streams() { backend.leave(); }
+
+  exec::CudaBackend& backend;
   c10::cuda::CUDAStreamGuard guard;
 };
 
@@ -221,6 +228,7 @@ GpuScope::GpuScope(exec::Backend& backend) {
   const auto device = static_cast<c10::DeviceIndex>(cuda.device());
   cuda.follow(c10::cuda::getCurrentCUDAStream(device).stream());
   streams_ = std::make_unique<Streams>(
+      cuda,
       c10::cuda::getStreamFromExternal(static_cast<cudaStream_t>(cuda.compute_stream()), device));
 }
 

@@ -134,7 +134,10 @@ Status Step::go_on_with(Fitting fitting) {
     host = *std::move(larger);
   }
   auto executor = bind(next, *host);
-  if (!executor) return fail(std::move(executor.error()));
+  if (!executor) {
+    if (replanned_) replanned_->is_used = false;
+    return {};
+  }
   for (const StorageId storage : next.graph.storages()) {
     const NodeKind origin = next.graph.origin(storage);
     if (origin != NodeKind::kParam && origin != NodeKind::kConst) continue;
@@ -175,6 +178,7 @@ Status Step::go_on_with(Fitting fitting) {
   planned_ = std::move(fitting.planned);
   host_ = std::move(host);
   if (keeping_ == Keeping::kKept) keeping_ = Keeping::kNotYet;
+  if (!can_be_kept()) keeping_ = Keeping::kNever;
   same_given_ = 0;
   return {};
 }

@@ -37,6 +37,12 @@ class OnDevice {
   std::unique_ptr<GpuScope> scope_;
 };
 
+// No step is being kept any more at its end, whatever happened.
+struct DropNext {
+  exec::Lanes& lanes;
+  ~DropNext() { lanes.drop_next(); }
+};
+
 // Adds the time until its end to a sum.
 class Stopwatch {
  public:
@@ -417,8 +423,11 @@ Status Step::run_or_replay(exec::Scalars& scalars, const exec::Executor::Interru
     return lanes.replay();
   }
   if (++same_given_ < kEnough) return executor_->run(scalars, interrupted, is_timed);
-  lanes.keep_next();
-  Status kept = executor_->run(scalars, nullptr, /*is_timed=*/false);
+  if (!lanes.keep_next()) return executor_->run(scalars, interrupted, is_timed);
+  Status kept = [&] {
+    const DropNext drop{lanes};
+    return executor_->run(scalars, nullptr, /*is_timed=*/false);
+  }();
   if (kept) {
     keeping_ = Keeping::kKept;
     return lanes.replay();

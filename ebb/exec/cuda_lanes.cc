@@ -135,7 +135,8 @@ bool CudaLanes::keep_next() {
        "keeping a step");
   keeps_ = status_.has_value();
   if (keeps_) return true;
-  static_cast<void>(take_error());  // the caller records himself, say: steps go on as they did
+  // The caller records himself, say: steps go on as they did.
+  [[maybe_unused]] const Status why = take_error();
   stop_keeping();
   return false;
 }
@@ -145,7 +146,7 @@ void CudaLanes::drop_next() {
   cudaGraph_t graph = nullptr;
   note(cudaStreamEndCapture(stream(Lane::kCompute), &graph), "keeping a step");
   if (graph != nullptr) cudaGraphDestroy(graph);
-  static_cast<void>(take_error());
+  [[maybe_unused]] const Status why = take_error();
   stop_keeping();
 }
 

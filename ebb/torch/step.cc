@@ -38,9 +38,15 @@ class OnDevice {
 };
 
 // No step is being kept any more at its end, whatever happened.
-struct DropNext {
-  exec::Lanes& lanes;
-  ~DropNext() { lanes.drop_next(); }
+class DropNext {
+ public:
+  explicit DropNext(exec::Lanes& lanes) : lanes_(lanes) {}
+  DropNext(const DropNext&) = delete;
+  DropNext& operator=(const DropNext&) = delete;
+  ~DropNext() { lanes_.drop_next(); }
+
+ private:
+  exec::Lanes& lanes_;
 };
 
 // Adds the time until its end to a sum.
@@ -425,7 +431,7 @@ Status Step::run_or_replay(exec::Scalars& scalars, const exec::Executor::Interru
   if (++same_given_ < kEnough) return executor_->run(scalars, interrupted, is_timed);
   if (!lanes.keep_next()) return executor_->run(scalars, interrupted, is_timed);
   Status kept = [&] {
-    const DropNext drop{lanes};
+    const DropNext drop(lanes);
     return executor_->run(scalars, nullptr, /*is_timed=*/false);
   }();
   if (kept) {

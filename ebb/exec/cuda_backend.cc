@@ -21,9 +21,7 @@ constexpr std::size_t kMiB = std::size_t{1} << 20;
 // Makes a device the current one for a scope.
 class OnDevice {
  public:
-  explicit OnDevice(int device) {
-    cudaGetDevice(&before_);
-    was_set_ = before_ != device;
+  explicit OnDevice(int device) : before_(current()), was_set_(before_ != device) {
     if (was_set_) cudaSetDevice(device);
   }
   OnDevice(const OnDevice&) = delete;
@@ -34,8 +32,14 @@ class OnDevice {
   }
 
  private:
-  int before_ = 0;
-  bool was_set_ = false;
+  static int current() {
+    int device = 0;
+    cudaGetDevice(&device);
+    return device;
+  }
+
+  int before_;
+  bool was_set_;
 };
 
 // The system makes a page when it is first touched, and one thread is slow at it.

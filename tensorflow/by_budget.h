@@ -12,7 +12,7 @@ namespace ebb::grappler {
 // kInfeasible where nothing fits, with the least budget that does and what is in the way.
 // Everything in such a graph runs whenever anything does.
 [[nodiscard]] Result<GraphDefRewritten> rewrite_by_budget(std::string_view graphdef,
-                                                          const BudgetParameters& budget,
+                                                          const BudgetParameters& parameters,
                                                           const GraphDefOptions& reading,
                                                           const GraphDefExport& writing);
 

@@ -102,8 +102,8 @@ const std::vector<std::optional<TensorType>>& Inference::shapes_of(std::string_v
                                   status_.get());
   if (!ok()) return last_shapes_;
   for (const TF_Buffer* buffer : buffers) {
-    last_shapes_.push_back(
-        shape_in_properties({static_cast<const char*>(buffer->data), buffer->length}));
+    const std::string_view properties(static_cast<const char*>(buffer->data), buffer->length);
+    last_shapes_.emplace_back(shape_in_properties(properties));
   }
   return last_shapes_;
 }

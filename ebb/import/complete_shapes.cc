@@ -1,6 +1,7 @@
 #include "ebb/import/complete_shapes.h"
 
 #include <algorithm>
+#include <ranges>
 #include <vector>
 
 #include "ebb/graph/edit.h"
@@ -65,7 +66,7 @@ class Filler {
   Filler(Graph& graph, std::int64_t batch_size)
       : graph_(graph), edit_(graph), batch_size_(batch_size) {
     const std::vector<NodeId> lines(graph.order().begin(), graph.order().end());
-    for (auto node = lines.rbegin(); node != lines.rend(); ++node) narrow_operands(*node);
+    for (const NodeId node : lines | std::views::reverse) narrow_operands(node);
     original_ = graph;
   }
 
@@ -150,8 +151,9 @@ class Filler {
       if (may_match && place < before.dims.size() && before.dims[place] == kOpen) {
         return now.dims[place];
       }
-      const auto first = std::find(before.dims.begin(), before.dims.end(), kOpen);
-      if (anywhere == kOpen) anywhere = now.dims[first - before.dims.begin()];
+      for (std::size_t i = 0; i < before.dims.size() && anywhere == kOpen; ++i) {
+        if (before.dims[i] == kOpen) anywhere = now.dims[i];
+      }
     }
     if (has_open_operand) return anywhere;
     return place == 0 ? batch_size_ : kOpen;

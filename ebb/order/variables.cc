@@ -70,9 +70,10 @@ Variables find_variables(const Graph& graph) {
       const TensorId beside = largest_beside(graph, node);
       if (!beside.valid()) continue;
       const TensorType& type = graph.type(beside);
+      const Bytes size = extent(type).value_or(Bytes{});
       for (const Operand& operand : operands) {
         if (!operand.tensor.valid() || !is_handle(graph, operand.tensor)) continue;
-        note(operand.tensor, *extent(type), type.residence == Residence::kDevice);
+        note(operand.tensor, size, type.residence == Residence::kDevice);
       }
     }
   }

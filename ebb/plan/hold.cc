@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <ranges>
 #include <vector>
 
 #include "ebb/graph/dependence.h"
@@ -71,10 +72,10 @@ class Holder {
     phases_ = find_phases(graph_, {});
     is_in_step_.assign(graph_.node_count(), false);
     const Dependence dependence(graph_);
-    for (auto node = lines_.rbegin(); node != lines_.rend(); ++node) {
-      if (phases_[node->index()] != LmsPhase::kForward) is_in_step_[node->index()] = true;
-      if (!is_in_step_[node->index()]) continue;
-      for (const Dependence::Edge& edge : dependence.before(*node)) {
+    for (const NodeId node : lines_ | std::views::reverse) {
+      if (phases_[node.index()] != LmsPhase::kForward) is_in_step_[node.index()] = true;
+      if (!is_in_step_[node.index()]) continue;
+      for (const Dependence::Edge& edge : dependence.before(node)) {
         is_in_step_[edge.node.index()] = true;
       }
     }

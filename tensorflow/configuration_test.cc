@@ -126,9 +126,10 @@ TEST(Configuration, WhatGoesWithABudgetNeedsOne) {
 
 TEST(Environment, ABudgetIsAParameterToo) {
   const auto read = of_environment({"EBB_BUDGET=60%", "EBB_BATCH_SIZE=16"});
-  ASSERT_TRUE(read && *read);
-  EXPECT_EQ((*read)->budget.budget, "60%");
-  EXPECT_EQ((*read)->budget.batch_size, 16);
+  ASSERT_TRUE(read) << read.error().message;
+  const Configuration configuration = read->value_or(Configuration());
+  EXPECT_EQ(configuration.budget.budget, "60%");
+  EXPECT_EQ(configuration.budget.batch_size, 16);
   EXPECT_THAT(environment_error({"EBB_BUDGET=much"}), HasSubstr("budget: "));
 }
 

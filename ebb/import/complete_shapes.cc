@@ -64,13 +64,12 @@ bool is_open(const TensorType& type) {
 class Filler {
  public:
   Filler(Graph& graph, std::int64_t batch_size)
-      : graph_(graph), edit_(graph), batch_size_(batch_size) {
-    const std::vector<NodeId> lines(graph.order().begin(), graph.order().end());
-    for (const NodeId node : lines | std::views::reverse) narrow_operands(node);
-    original_ = graph;
-  }
+      : graph_(graph), edit_(graph), batch_size_(batch_size) {}
 
   void run() {
+    const std::vector<NodeId> lines(graph_.order().begin(), graph_.order().end());
+    for (const NodeId node : lines | std::views::reverse) narrow_operands(node);
+    original_ = graph_;
     for (const NodeId node : original_.order()) {
       for (const TensorId result : original_.results(node)) {
         if (is_open(original_.type(result))) fill(node, result);

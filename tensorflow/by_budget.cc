@@ -56,6 +56,10 @@ Result<GraphDefRewritten> rewrite_by_budget(std::string_view graphdef,
   }
   out.report = to_json(done->planned);
   out.summary = to_text(done->planned);
+  if (std::string note = unranked_note(*done); !note.empty()) {
+    note.pop_back();  // the end of the line
+    out.absent.push_back(std::move(note));
+  }
   if (done->planned.plan->file.decisions.empty()) return out;
   auto bytes = export_graphdef(done->rewritten, writing);
   if (!bytes) return fail(bytes.error());

@@ -19,7 +19,7 @@ struct GraphDefRewritten {
   bool was_rewritten_before = false;  // the graph has nodes of ours: it is left alone
   std::string summary;                // for people, some lines
   std::string report;                 // one JSON object, as `ebb rewrite --json` prints
-  std::vector<std::string> absent;    // what is said of names that were dropped
+  std::vector<std::string> absent;    // what is said of names that were dropped, and of sizes
 };
 
 // Names in the options that the graph does not have.

@@ -4,6 +4,7 @@
 #include <ranges>
 #include <vector>
 
+#include "ebb/graph/dtype.h"
 #include "ebb/graph/edit.h"
 #include "ebb/graph/repeatable.h"
 
@@ -167,6 +168,20 @@ class Filler {
 }  // namespace
 
 void complete_shapes(Graph& graph, std::int64_t batch_size) { Filler(graph, batch_size).run(); }
+
+std::vector<TensorId> empty_unranked(Graph& graph) {
+  GraphEdit edit(graph);
+  std::vector<TensorId> unranked;
+  for (const TensorId tensor : graph.tensors()) {
+    TensorType type = graph.type(tensor);
+    if (type.ranked || element_size(type.dtype) == 0) continue;
+    type.ranked = true;
+    type.dims = {0};
+    edit.set_type(tensor, edit.intern(type));
+    unranked.push_back(tensor);
+  }
+  return unranked;
+}
 
 void restore_types(Graph& graph, const Graph& original) {
   GraphEdit edit(graph);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "ebb/graph/graph.h"
 
@@ -17,6 +18,10 @@ namespace ebb {
 
 // What does not follow, as the dimensions of a sparse tensor, stays open. O(nodes + edges).
 void complete_shapes(Graph& graph, std::int64_t batch_size);
+
+// Takes tensors of which not even the rank is known to be empty: what some kernels keep for others,
+// as `FusedBatchNormV3` does, and what comes out of loops. These.
+std::vector<TensorId> empty_unranked(Graph& graph);
 
 // Puts back the types of what was there before, which `original` has under the same ids.
 void restore_types(Graph& graph, const Graph& original);

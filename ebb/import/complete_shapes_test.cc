@@ -1,5 +1,6 @@
 #include "ebb/import/complete_shapes.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ebb/graph/parse.h"
@@ -61,6 +62,18 @@ TEST(CompleteShapes, AViewThatWouldBeLargerThanItsBytesStaysOpen) {
   %it: f32[?,3] ~ %w = tf::Reshape(%w, %x)
   return %it)"),
             "f32[?,3]");
+}
+
+TEST(CompleteShapes, WhatHasNoRankIsTakenToBeEmpty) {
+  Graph graph = parse(R"(graph step {
+  input %x: f32[4]
+  %a: f32[4], %kept: f32[*], %list: variant[*] = my::norm(%x)
+  return %a
+}
+)")
+                    ->graph;
+  EXPECT_THAT(empty_unranked(graph), testing::ElementsAre(graph.find_tensor("kept")));
+  EXPECT_EQ(to_text(graph.type(graph.find_tensor("kept"))), "f32[0]");
 }
 
 TEST(CompleteShapes, TypesCanBePutBack) {

@@ -67,6 +67,9 @@ Result<TensorFlowPlanned> plan_for_tensorflow(const Graph& imported, const Devic
   TensorFlowPlanned out;
   out.graph = imported;
   if (budget.batch_size) complete_shapes(out.graph, *budget.batch_size);
+  for (const TensorId tensor : empty_unranked(out.graph)) {
+    if (out.graph.type(tensor).residence == Residence::kDevice) out.unranked.push_back(tensor);
+  }
   if (Status ok = check_sizes(out.graph, budget.batch_size.has_value()); !ok)
     return fail(ok.error());
   if (Status ok = check_one_accelerator(out.graph); !ok) return fail(ok.error());
@@ -87,6 +90,15 @@ Result<TensorFlowPlanned> plan_for_tensorflow(const Graph& imported, const Devic
   restore_types(out.rewritten, imported);
   keep_places_in_file(out.rewritten, imported);
   return out;
+}
+
+std::string unranked_note(const TensorFlowPlanned& planned) {
+  if (planned.unranked.empty()) return {};
+  return fmt::format(
+      "Note: of {} tensor{} TensorFlow does not know the size, and they count as nothing; first: "
+      "%{}\n",
+      planned.unranked.size(), planned.unranked.size() == 1 ? "" : "s",
+      spelled(planned.graph.name(planned.unranked.front())));
 }
 
 }  // namespace ebb

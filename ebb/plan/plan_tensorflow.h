@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ebb/base/result.h"
 #include "ebb/graph/graph.h"
@@ -28,7 +29,12 @@ struct TensorFlowPlanned {
   Planned planned;
   Graph graph;      // that was planned for: sizes known, lines in a frugal order
   Graph rewritten;  // by the plan, with the types of the original; where there is a plan
+  // On the device, and counted as nothing, because not even the rank is known.
+  std::vector<TensorId> unranked;
 };
+
+// A line about those for people; empty where there are none.
+std::string unranked_note(const TensorFlowPlanned& planned);
 
 // Of a graph that came from TensorFlow and that nobody has rewritten. kBadInput where sizes are not
 // known, naming a tensor and what helps; kUsage where the budget is none. Where nothing fits,

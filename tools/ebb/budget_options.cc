@@ -80,6 +80,7 @@ Result<TensorFlowPlanned> BudgetOptions::plan(const InputGraph& input, bool json
     if (done.error().kind == ErrorKind::kUsage) return done;
     return fail(in_file(done.error(), input.path));
   }
+  write_to_stderr(unranked_note(*done));
   if (done->planned.plan) return done;
   if (json) {
     if (auto ok = write_file("-", to_json(done->planned)); !ok) return fail(ok.error());

@@ -39,6 +39,8 @@ TEST(Configuration, AnEmptyObjectIsThePaperSDefaults) {
 }
 
 TEST(Configuration, EveryParameterComesBackFromItsJson) {
+  const std::string no_budget = R"(,"budget":"","batch_size":0,"device":"h200","profile":"",)"
+                                R"("host_budget":""})";
   const std::string all = R"({"optimizer_scopes":["adam"],"starting_scope":"s",)"
                           R"("starting_op_names":["a","b"],"excl_scopes":["x"],)"
                           R"("incl_scopes":["y"],"excl_types":["Relu"],"incl_types":["MatMul"],)"
@@ -47,10 +49,10 @@ TEST(Configuration, EveryParameterComesBackFromItsJson) {
                           R"("fuse_distance":5,"whole_graph":true,"alpha":6,"min_bytes":4096,)"
                           R"("sync":2,"recompute_types":["Sigmoid"],)"
                           R"("accelerator":"/device:GPU:1","host":"/device:CPU:2",)"
-                          R"("swap_nodes":"copy_kernels"})";
-  const auto parsed = parse_configuration(all);
+                          R"("swap_nodes":"copy_kernels")";
+  const auto parsed = parse_configuration(all + "}");
   ASSERT_TRUE(parsed) << parsed.error().message;
-  EXPECT_EQ(to_json(*parsed), all);
+  EXPECT_EQ(to_json(*parsed), all + no_budget);
 }
 
 TEST(Configuration, NoTwoParametersSetTheSame) {
@@ -65,10 +67,18 @@ TEST(Configuration, NoTwoParametersSetTheSame) {
     if (name == "swap_nodes") other = "copy_kernels";
     if (name == "accelerator") other = "/device:TPU:0";
     if (name == "host") other = "/device:CPU:1";
-    const auto changed = parse_configuration(nlohmann::ordered_json{{name, other}}.dump());
+    if (name == "device") other = "cpu";
+    if (name == "profile") other = "profile.json";
+    if (name == "host_budget") other = "1GiB";
+    nlohmann::ordered_json given = {{name, other}};
+    for (const char* beside : {"batch_size", "device", "profile", "host_budget"}) {
+      if (name == beside) given["budget"] = "60%";  // they go with one
+    }
+    if (name == "budget") given["budget"] = other = "60%";
+    const auto changed = parse_configuration(given.dump());
     ASSERT_TRUE(changed) << name;
     auto expected = defaults;
-    expected[name] = other;
+    expected.update(given);
     EXPECT_EQ(to_json(*changed), expected.dump()) << name;
   }
 }

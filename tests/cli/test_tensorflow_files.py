@@ -87,16 +87,16 @@ def test_show_counts_and_measures(ebb, files):
     assert (done.returncode, done.stderr) == (0, "")
     for words in (
         "  12 operations, 1 parameter, 1 input, 1 constant\n",
-        "'h', operation 2 of 12\n",
-        "     4.0 KiB  %w/read: f32[32,32] (intermediate)\n",
+        "'adam_optimizer/gradients/w', operation 10 of 12\n",
+        "     4.0 KiB  %w: resource[] @host (parameter)\n",
     ):
         assert words in done.stdout
     report = json.loads(ebb("show", "training.pb", "--json").stdout)
     assert report["counts"]["nodes"] == 15
     assert report["counts"]["operations"] == 12
     assert report["devices"] == 1
-    # x and h are 8·32 floats, w/read 32·32; the learning rate is one more.
-    assert report["peak_bytes"] == 4 * (2 * 8 * 32 + 32 * 32 + 1)
+    # x and the gradient of a are 8·32 floats, w and its gradient 32·32; the learning rate is one more.
+    assert report["peak_bytes"] == 4 * (2 * 8 * 32 + 2 * 32 * 32 + 1)
     assert ebb("show", "training.pb", "--lines").stdout.count("\n") == 1 + 15 + 1  # and the file's own line
     assert ebb("show", "training.pb", "--dot").stdout.startswith('digraph "graph" {')
 
@@ -118,7 +118,7 @@ def test_rewrite_swaps_proves_and_says_what_it_did(ebb, files, name):
     assert done.stderr.splitlines() == [
         "Swapped: 2 tensors, 2.0 KiB; 3 swap-ins",
         "Backward phase: 5 operations",
-        "Peak before: 6.0 KiB at 'h'; after: 6.0 KiB at 'h'; on the host: 2.0 KiB",
+        "Peak before: 10.0 KiB at 'adam_optimizer/gradients/w'; after: 10.0 KiB at 'adam_optimizer/gradients/w'; on the host: 2.0 KiB",
         "Left alone: 2 edges",
         "       2  the reader follows too closely: no level of γ is between; "
         "first: %c for 'adam_optimizer/gradients/ones'",

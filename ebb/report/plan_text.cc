@@ -145,7 +145,7 @@ std::string explain_infeasible(const Planned& planned, const PlanOptions& option
   if (!options.may_recompute) out += " computing again, which --no-recompute forbids;";
   if (!options.may_split) out += " splitting calls, which --no-split forbids;";
   if (options.min_bytes > Bytes{4096}) out += " a lower --min-bytes;";
-  if (it.least > planned.budget) out += fmt::format(" --budget {};", to_text(it.least));
+  if (it.least > planned.budget) out += fmt::format(" a budget of {};", to_text(it.least));
   return out + " a smaller batch.\n";
 }
 

@@ -256,13 +256,11 @@ Status Step::fit(exec::Kernels& kernels, const StepOptions& options) {
   const std::unique_ptr<const Lowered> original = std::exchange(now_, std::move(fitting->lowered));
   planned_ = std::move(fitting->planned);
   preparation_.plan_was_known = fitting->was_known;
-  if (options.may_replan) {
-    planning.profile = nullptr;
-    planning.progress = nullptr;
-    trial_ = std::make_unique<Trial>(
-        original->graph, original->recipes, *device, planning,
-        exec::Profiler(graph(), program(), recipes(), {.alignment = backend_->alignment()}));
-  }
+  planning.profile = nullptr;
+  planning.progress = nullptr;
+  trial_ = std::make_unique<Trial>(
+      original->graph, original->recipes, *device, planning,
+      exec::Profiler(graph(), program(), recipes(), {.alignment = backend_->alignment()}));
   return {};
 }
 
@@ -334,9 +332,7 @@ Status Step::allocate(const StepOptions& options) {
   auto executor = bind(*now_, *host_);
   if (!executor) return fail(std::move(executor.error()));
   executor_ = *std::move(executor);
-  if (options.may_keep && backend_->lanes().can_keep() && can_be_kept()) {
-    keeping_ = Keeping::kNotYet;
-  }
+  if (backend_->lanes().can_keep() && can_be_kept()) keeping_ = Keeping::kNotYet;
   return {};
 }
 

@@ -49,9 +49,7 @@ struct StepOptions {
   bool may_swap = true;
   bool may_recompute = true;
   std::optional<std::uint32_t> evaluations = std::nullopt;  // as in PlanOptions
-  bool may_replan = true;          // once, if the first steps take much longer than predicted
-  exec::ThreadLanesOptions lanes;  // of the CPU
-  bool may_keep = true;            // see exec/lanes.h
+  exec::ThreadLanesOptions lanes;                           // of the CPU
   // Where measurements and plans are kept (exec/cache.h); empty: nowhere.
   std::string cache = exec::default_cache_folder();
   // Another step of the same state, on the same device, whose arena this one uses as well: they

@@ -108,7 +108,7 @@ def test_where_nothing_fits_it_says_why_and_what_would(ebb, step, tmp_path):
         "With 600 B it needs most at 'b', where there are:\n"
         "       300 B  %a: 'b' reads it\n"
         "       300 B  %b: 'b' makes it\n"
-        "What would help: --budget 600B; a smaller batch.\n"
+        "What would help: a budget of 600B; a smaller batch.\n"
         "ebb: step.ebb: no plan fits into 500 B (56 %); the least budget found is 600B (66.7 %)\n"
     )
     report = json.loads(done.stdout)

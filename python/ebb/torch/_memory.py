@@ -23,10 +23,10 @@ class Memory:
     host_bytes: int
     """What is swapped out at once at most: the block on the host, which does not count in the budget."""
     outside_bytes: int
-    """Device memory of this process outside of the arena when the step had been compiled: what PyTorch's
+    """Device memory outside of the arena when the step had been compiled: what PyTorch's
     allocator had (your other tensors, and what it keeps for later), and what libraries took meanwhile
     (handles, workspaces, loaded kernels). Not in the budget, and without what the process had before
-    besides PyTorch's allocator, as the CUDA context. 0 on the CPU."""
+    besides PyTorch's allocator, as the CUDA context. What other processes took meanwhile counts too. 0 on the CPU."""
 
 
 class OutsideMeter:

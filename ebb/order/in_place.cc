@@ -5,6 +5,7 @@
 
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/order/elementwise.h"
+#include "ebb/order/variables.h"
 
 namespace ebb {
 namespace {
@@ -31,15 +32,18 @@ bool same_places(const TensorType& a, const TensorType& b) {
          a.strides == b.strides;
 }
 
+bool is_tensorflow(const Graph& graph, NodeId node) { return graph.op(node).starts_with("tf::"); }
+
 // What else the operation reads of the storage are the same elements in the same places.
 bool is_alone(const Graph& graph, NodeId node, std::size_t candidate, TakeOver rule) {
+  const bool counts_holders = is_tensorflow(graph, node);
   const auto operands = graph.operands(node);
   const TensorId taken = operands[candidate].tensor;
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const TensorId other = operands[i].tensor;
     if (i == candidate || !other.valid()) continue;
     if (graph.storage(other) != graph.storage(taken)) continue;
-    if (rule != TakeOver::kAny || graph.offset(other) != graph.offset(taken) ||
+    if (counts_holders || rule != TakeOver::kAny || graph.offset(other) != graph.offset(taken) ||
         !same_places(graph.type(other), graph.type(taken))) {
       return false;
     }
@@ -63,7 +67,9 @@ bool could_take_over(const Graph& graph, NodeId node, std::uint32_t result, std:
   if (graph.root(graph.storage(made)) != made || !is_dense(type)) return false;
   const StorageId storage = graph.storage(taken);
   const NodeKind origin = graph.origin(storage);
-  return (origin == NodeKind::kOp || origin == NodeKind::kInput) &&
+  const bool is_given_away =
+      origin == NodeKind::kOp || (origin == NodeKind::kInput && !is_tensorflow(graph, node));
+  return is_given_away && !reads_whole_variable(graph, graph.producer(graph.root(storage))) &&
          graph.offset(taken).count == 0 && graph.size(storage) == extent(type) &&
          is_alone(graph, node, operand, rule);
 }

@@ -7,7 +7,8 @@
 //            places (shape, strides, element size), dense, and are
 //            all of their storages; nobody else needs %a's: no later line, no other view among the
 //            operands, not the caller, no swap-out, which reads while others compute; and what the
-//            kernel asks for is as large as what %a has.
+//            kernel asks for is as large as what %a has. TensorFlow asks whether anybody else
+//            holds the bytes: who feeds a tensor does, and who reads it twice.
 //   Why:     each element is read before the one in its place is written, and never again.
 #pragma once
 

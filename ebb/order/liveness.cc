@@ -117,6 +117,7 @@ std::vector<Resident> residents_at(const Graph& graph, const std::vector<Life>& 
                                    std::uint32_t position) {
   std::vector<Resident> there;
   const Variables variables = find_variables(graph);
+  there.reserve(variables.on_device.size());
   for (const Variable& variable : variables.on_device) {
     there.push_back({variable.handle, variable.size});
   }

@@ -8,6 +8,7 @@
 #include "ebb/graph/dependence.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/views.h"
+#include "ebb/order/in_place.h"
 #include "ebb/order/liveness.h"
 #include "ebb/order/variables.h"
 #include "ebb/rewrite/lms_graph.h"
@@ -25,6 +26,8 @@ class Holder {
         variables_(find_variables(graph_)),
         lives_(find_lives(graph_)),
         curve_(memory_curve(graph_, lives_)),
+        takes_over_(find_takeovers(graph_, lives_, sizes_of_storages(),
+                                   std::vector<bool>(graph_.storage_count(), true))),
         lines_(graph_.order().begin(), graph_.order().end()),
         released_below_(lines_.size()) {
     for (const NodeId node : lines_) {
@@ -60,6 +63,14 @@ class Holder {
     NodeId swap_out;
     Bytes size;
   };
+
+  [[nodiscard]] std::vector<Bytes> sizes_of_storages() const {
+    std::vector<Bytes> sizes;
+    for (const StorageId storage : graph_.storages()) {
+      sizes.push_back(variables_.held(graph_, storage).value_or(Bytes{}));
+    }
+    return sizes;
+  }
 
   [[nodiscard]] Bytes size_of(TensorId tensor) const {
     const StorageId storage = graph_.storage(tensor);
@@ -108,7 +119,11 @@ class Holder {
 
   void wait_for_releases(NodeId node, std::uint32_t line) {
     // The costs have the workspace that a graph's text gives.
-    const Bytes lines = curve_.device[line] - graph_.workspace(node) + workspace_of(node);
+    Bytes lines = curve_.device[line] - graph_.workspace(node) + workspace_of(node);
+    for (const TensorId result : graph_.results(node)) {
+      // It counts as that one does.
+      if (takes_over_[graph_.storage(result).index()].valid()) lines -= size_of(result);
+    }
     while (!leaving_.empty() && lines + still_there_ > options_.budget) {
       const NodeId maker = graph_.producer(graph_.operands(leaving_.front().swap_out)[0].tensor);
       if (may_be_forward_alone(node) && !rewriter_.waits(node, maker)) return;
@@ -138,6 +153,7 @@ class Holder {
   Variables variables_;
   std::vector<Life> lives_;
   MemoryCurve curve_;
+  std::vector<StorageId> takes_over_;                 // by storage, as find_takeovers has it
   std::vector<NodeId> lines_;                         // as they stood before any delay
   std::vector<std::vector<Leaving>> released_below_;  // by line: which counts their bytes last
   std::deque<Leaving> leaving_;                       // for whose end nobody has waited

@@ -261,14 +261,12 @@ void Simulation::measure() {
   for (const TensorId output : graph_.outputs()) {
     touch(output, {timeline_.total, timeline_.total});
   }
-  if (!enqueues_) {
-    // A result that takes over an operand's bytes has them from then on.
-    const ArenaNeeds needs = needs_of(graph_, costs_.workspace);
-    const auto takes_over = find_takeovers(graph_, lives_, needs.storages, needs.can_be_placed);
-    for (const StorageId storage : graph_.storages()) {
-      const StorageId taken = takes_over[storage.index()];
-      if (taken.valid()) spans[taken.index()].end = spans[storage.index()].start;
-    }
+  // A result that takes over an operand's bytes has them from then on.
+  const ArenaNeeds needs = needs_of(graph_, costs_.workspace);
+  const auto takes_over = find_takeovers(graph_, lives_, needs.storages, needs.can_be_placed);
+  for (const StorageId storage : graph_.storages()) {
+    const StorageId taken = takes_over[storage.index()];
+    if (taken.valid()) spans[taken.index()].end = spans[storage.index()].start;
   }
   const Variables variables = find_variables(graph_);
   hold(variables.device_bytes, Residence::kDevice, Duration::zero(), timeline_.total);

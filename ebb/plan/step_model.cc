@@ -126,8 +126,11 @@ class Modeller {
       for (std::uint32_t result = 0; result < results.size(); ++result) {
         for (std::uint32_t operand = 0; operand < operands.size(); ++operand) {
           if (!could_take_over(graph_, node, result, operand)) continue;
-          model_.takeovers.push_back({value_of_[graph_.storage(results[result]).index()],
-                                      value_of_[graph_.storage(operands[operand].tensor).index()]});
+          const StepModel::TakeOver found{
+              .result = value_of_[graph_.storage(results[result]).index()],
+              .operand = value_of_[graph_.storage(operands[operand].tensor).index()]};
+          // What the host computes has no values here.
+          if (found.result != kNone && found.operand != kNone) model_.takeovers.push_back(found);
         }
       }
     }

@@ -61,6 +61,11 @@ def original(request, tmp_path_factory):
     return path, options
 
 
+def variable_bytes(path) -> int:
+    nodes = [node for node in tf1.GraphDef.FromString(path.read_bytes()).node if node.op == "VarHandleOp"]
+    return sum(4 * int(np.prod([dim.size for dim in node.attr["shape"].shape.dim])) for node in nodes)
+
+
 def rewrite(original, budget, *more):
     path, options = original
     out = path.with_name(f"{budget}.pb".replace("%", "_per_cent"))
@@ -104,10 +109,13 @@ def test_the_same_bits_within_what_was_planned(original, budget):
     assert proved.returncode == 0, proved.stderr
     losses, metadata = run(out, trace=True)
     assert losses == run(original[0])[0]
-    # The bytes of variables are there besides; what TensorFlow reuses in place makes it less.
-    held = held_bytes.peak(metadata, "CPU:1")
-    assert held <= report["peak_bytes"]
-    assert held >= 0.5 * report["peak_bytes"]
+    held = held_bytes.peak(metadata, "CPU:1") + variable_bytes(original[0])
+    # Operations on small tensors are not put in order.
+    assert held <= 1.005 * report["peak_bytes"]
+    # A copy may have ended before the plan counts on it. With an open batch the graph has sums that may have nothing to add
+    # up: they hand on what they get, and the plan does not count on that either.
+    is_exact = budget == "100%" and not original[1]
+    assert held >= (0.99 if is_exact else 0.75) * report["peak_bytes"]
 
 
 def test_without_a_plan_it_holds_more_than_half(original):

@@ -11,8 +11,9 @@
 //             oldest of these copies have ended: a swap-out's result is on the host then.
 //
 // A swap-in gets its bytes after its trigger, and a clone runs in its line, so both hold by
-// themselves. With these edges the executor never holds more than lines and budget say, whatever
-// else is ready. Operations on small tensors stay free. O(nodes + edges).
+// themselves. What stays free: operations on small tensors, and what the rule does not let wait,
+// across a loop for instance; so the executor may hold a little more than the lines, and a plan is
+// judged by what the simulation of the result says. O(nodes + edges).
 #pragma once
 
 #include <cstddef>

@@ -151,6 +151,24 @@ def test_an_open_batch_is_asked_for(tmp_path):
     assert "give the batch size (batch_size, --batch-size)" in done.stderr
 
 
+def test_a_budget_is_of_one_accelerator(tmp_path):
+    graph = residual(BATCH)
+    for node in graph.node:
+        node.device = node.device.replace(ACCELERATOR, "/device:GPU:1" if node.name.startswith("optimizer") else "/device:GPU:0")
+    (tmp_path / "two.pb").write_bytes(graph.SerializeToString())
+    done = ebb("rewrite", tmp_path / "two.pb", "-o", tmp_path / "out.pb", "--budget", "50%")
+    assert done.returncode == 3
+    assert "the step is on 2 accelerators, GPU:0 and GPU:1 among them" in done.stderr
+    assert not (tmp_path / "out.pb").exists()
+
+
+def test_a_text_has_commands_of_its_own_for_a_budget(original, tmp_path):
+    assert ebb("convert", original[0], tmp_path / "step.ebb").returncode == 0
+    done = ebb("rewrite", tmp_path / "step.ebb", "-o", tmp_path / "out.ebb", "--budget", "50%")
+    assert done.returncode == 2
+    assert "plan it with 'ebb plan' and rewrite it with 'ebb apply'" in done.stderr
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -30,6 +30,12 @@ def test_of_what_does_not_fit_it_is_said_what_would():
     assert all("the least budget found is" in graph.problem for graph in graphs)
 
 
+def test_a_profile_that_is_not_there_is_named_and_the_step_runs_as_it_was(tmp_path):
+    _, graphs = with_ebb(keras, "mlp", budget="100%", batch_size=8, profile=tmp_path / "missing.json")
+    assert graphs
+    assert all("missing.json" in graph.problem for graph in graphs)
+
+
 def test_sizes_that_do_not_follow_from_the_batch_are_named():
     _, graphs = with_ebb(keras, "lstm", budget="95%", batch_size=8)
     assert graphs

@@ -180,7 +180,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--reports", help="a folder for what step.report() says of each case, in full")
     parser.add_argument("--device", default="cuda", help="cpu: for trying this program (%(default)s)")
     parser.add_argument("--small", action="store_true", help="small sizes, all the memory it takes as the budget")
-    parser.add_argument("--deterministic", action="store_true", help="PyTorch's deterministic kernels, if any")
+    parser.add_argument("--deterministic", action="store_true", help="PyTorch's deterministic kernels; an error without")
     parser.add_argument("--cudnn-benchmark", action="store_true", help="let cuDNN choose by trying")
     parser.add_argument("--dropout", type=float, default=0.0, help="of gpt2 (%(default)s)")
     parser.add_argument("--batch", type=int, help="instead of the cases' own")

@@ -299,7 +299,7 @@ def main() -> int:
     torch.backends.cudnn.allow_tf32 = True
     torch.backends.cudnn.benchmark = settings["cudnn_benchmark"]
     if settings["deterministic"]:
-        torch.use_deterministic_algorithms(True, warn_only=True)
+        torch.use_deterministic_algorithms(True)  # not as a warning: attention would stay as it is then
         torch.utils.deterministic.fill_uninitialized_memory = False
     tell(torch=torch.__version__, ebb=ebb.__version__)
     if settings["device"] != "cpu":

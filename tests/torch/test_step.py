@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from same_bits import bits, differences
 from small_models import Transformer, convolutional, perceptron, sentences, vectors, word_loss
 from torch import nn
+from torch._subclasses import FakeTensorMode
 
 import ebb
 import ebb.torch
@@ -112,6 +113,36 @@ def test_going_out_of_scope_gives_everything_back():
     del step
     gc.collect()
     assert not set(arena) & {p.data_ptr() for p in model.parameters()}
+
+
+def differentiated(function):
+    torch.func.grad(lambda x: (function(), x.sum())[1])(torch.ones(2))
+
+
+def in_mode(make_mode):
+    def run(function):
+        with make_mode():
+            function()
+
+    return run
+
+
+@pytest.mark.parametrize(
+    "anywhere", [in_mode(torch.inference_mode), in_mode(FakeTensorMode), differentiated], ids=["inference", "fake", "grad"]
+)
+def test_wherever_it_is_collected_parameters_stay_parameters(anywhere):
+    model, batch = perceptron(), vectors()
+    kept = [compiled(model, batch=batch)]
+    values = [bits(p) for p in model.parameters()]
+
+    def collect():
+        kept.clear()
+        gc.collect()
+
+    anywhere(collect)
+    assert [bits(p) for p in model.parameters()] == values
+    F.cross_entropy(model(batch[0]), batch[1]).backward()
+    assert all(p.grad is not None for p in model.parameters())
 
 
 def test_compiling_and_closing_again_and_again_does_not_grow():
@@ -280,6 +311,7 @@ import os, signal, sys, threading, time
 import torch, torch.nn.functional as F
 import ebb.torch
 from torch import nn
+from torch._subclasses import FakeTensorMode
 
 layers = [nn.Linear(800, 800) for _ in range(12)]
 device, budget = sys.argv[1:]

@@ -7,10 +7,12 @@ every step this is looked for, and the new ones move in.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import torch
+from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.utils._python_dispatch import _disable_current_modes
 
 from ebb import Error
@@ -122,7 +124,7 @@ class State:
         """Everything gets memory of its own again."""
         if not self._open:
             return
-        with uninterrupted(), _disable_current_modes(), torch.no_grad():
+        with uninterrupted(), _as_if_outside(), torch.no_grad():
             moved = {}
             for entry in self._entries:
                 if entry.tensor.data_ptr() != entry.place.data_ptr() or not entry.place.numel():
@@ -139,6 +141,13 @@ class State:
                 )
             self._open = False
             self._entries = []
+
+
+@contextlib.contextmanager
+def _as_if_outside() -> Iterator[None]:
+    """The collector of garbage may give a step's memory back anywhere: where tensors are fake, or differentiated."""
+    with _disable_current_modes(), temporarily_clear_interpreter_stack(), torch.inference_mode(False):
+        yield
 
 
 def _owners(captured: Captured) -> dict[int, tuple]:

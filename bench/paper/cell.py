@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+"""One cell of the matrix: a network, a batch, a way to make it fit; some steps of training; what was seen.
+
+    python3 bench/paper/cell.py '{"network": "resnet50", "side": 224, "batch": 832, "limit": "16GiB",
+                                  "budget": "14GiB"}'
+
+The last line of the output is a JSON object. ``front`` is ``session`` (tf_keras, TensorFlow 1 graphs and sessions, as in
+the paper) or ``keras`` (Keras 3 and its own loop). With ``parameters`` the paper's class rewrites the graph (session) or
+the plug-in does (keras); with ``budget`` the plug-in plans. ``limit`` is what TensorFlow may take of the GPU. Images and
+labels are made once and stay on the GPU, as in the benchmarks that the paper used.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+DEFAULTS: dict[str, Any] = {
+    "front": "session",
+    "device": "gpu",
+    "limit": None,
+    "budget": None,
+    "parameters": None,
+    "options": {},  # more of enable(...), with a budget
+    "deterministic": False,
+    "warm_up": 3,
+    "steps": 10,
+    "seconds": 30,  # no further step is begun after so many
+    "dump": None,
+}
+UNITS = {"GiB": 1 << 30, "MiB": 1 << 20}
+
+
+def read_bytes(text: str) -> int:
+    return int(float(text[:-3]) * UNITS[text[-3:]])
+
+
+class Machine:
+    """Where the network is trained: a GPU with a limit, or two logical devices of the CPU to try the program with."""
+
+    def __init__(self, cell: dict[str, Any]) -> None:
+        import tensorflow as tf
+
+        self.is_gpu = cell["device"] == "gpu"
+        self.limit_mb = read_bytes(cell["limit"]) >> 20 if cell["limit"] else None
+        if self.is_gpu:
+            gpus = tf.config.list_physical_devices("GPU")
+            if not gpus:
+                raise SystemExit("TensorFlow sees no GPU")
+            if self.limit_mb:
+                limited = tf.config.LogicalDeviceConfiguration(memory_limit=self.limit_mb)
+                tf.config.set_logical_device_configuration(gpus[0], [limited])
+            else:
+                tf.config.experimental.set_memory_growth(gpus[0], True)
+            self.name = tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU")
+            self.accelerator, self.places = "/device:GPU:0", {}
+        else:
+            cpu = tf.config.list_physical_devices("CPU")[0]
+            tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * 2)
+            self.name, self.accelerator = "CPU", "/device:CPU:1"
+            self.places = {"accelerator": "/device:CPU:1", "host": "/device:CPU:0"}
+        tf.config.list_logical_devices()
+
+    def session_config(self) -> Any:
+        import tensorflow as tf
+
+        config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+        if not self.is_gpu:
+            config.device_count["CPU"] = 2
+        elif self.limit_mb:
+            config.gpu_options.experimental.virtual_devices.add(memory_limit_mb=[self.limit_mb])
+        else:
+            config.gpu_options.allow_growth = True
+        return config
+
+    def forget_peak(self) -> None:
+        import tensorflow as tf
+
+        if self.is_gpu:
+            tf.config.experimental.reset_memory_stats("GPU:0")
+
+    def peak(self) -> int | None:
+        import tensorflow as tf
+
+        return tf.config.experimental.get_memory_info("GPU:0")["peak"] if self.is_gpu else None
+
+
+def in_session(cell: dict[str, Any], machine: Machine, seen: dict[str, Any]) -> Iterator[Callable[[], float]]:
+    """tf_keras in a TensorFlow 1 graph."""
+    import tensorflow as tf
+    import tf_keras
+    from networks import NETWORKS
+
+    import ebb.tensorflow
+
+    tf1 = tf.compat.v1
+    network = NETWORKS[cell["network"]]
+    graph = tf1.Graph()
+    with graph.as_default(), tf1.device(machine.accelerator):
+        tf1.set_random_seed(1)
+        tf_keras.backend.set_learning_phase(1)
+        shape = (cell["batch"], *network.image_shape(cell["side"]))
+        images = tf1.get_variable("images", initializer=tf1.random_uniform(shape, seed=2), trainable=False)
+        shape = (cell["batch"], *network.labels_shape(cell["side"]))
+        of_classes = cell["network"] == "resnet50"
+        made = tf1.random_uniform(shape, maxval=1000 if of_classes else 2, dtype=tf.int32, seed=3)
+        labels = tf1.get_variable("labels", initializer=made if of_classes else tf.cast(made, tf.float32), trainable=False)
+        model = network.build(tf_keras, tf_keras.Input(tensor=tf.identity(images), batch_size=cell["batch"]))
+        loss = network.loss(labels, model.output)
+        with tf1.name_scope("optimizer"):
+            optimizer = tf1.train.MomentumOptimizer(0.01, 0.9) if of_classes else tf1.train.AdamOptimizer(1e-4)
+            train = tf.group(optimizer.minimize(loss, var_list=model.trainable_weights), *model.updates)
+        start = tf1.global_variables_initializer()
+    seen["nodes"] = len(graph.get_operations())
+    if cell["parameters"] is not None:
+        begin = time.perf_counter()
+        lms = ebb.tensorflow.LMS({"optimizer"}, **machine.places, **cell["parameters"])
+        seen |= {"rewrite": lms.run(graph=graph), "rewrite_seconds": time.perf_counter() - begin}
+        seen["nodes_added"] = len(graph.get_operations()) - seen["nodes"]
+    with tf1.Session(graph=graph, config=machine.session_config()) as session:
+        session.run(start)
+        yield lambda: float(session.run([loss, train])[0])
+        if cell["dump"]:
+            dump_session(cell["dump"], session, [loss, train])
+
+
+def dump_session(prefix: str, session: Any, fetches: Any) -> None:
+    """One traced step: times and memory by operation, and the graph that ran."""
+    import tensorflow as tf
+
+    tf1 = tf.compat.v1
+    options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE, output_partition_graphs=True)
+    metadata = tf1.RunMetadata()
+    session.run(fetches, options=options, run_metadata=metadata)
+    with open(f"{prefix}.metadata.pb", "wb") as file:
+        file.write(metadata.SerializeToString())
+
+
+def in_keras(cell: dict[str, Any], machine: Machine, seen: dict[str, Any]) -> Iterator[Callable[[], float]]:
+    """Keras 3, with a loop of its own."""
+    import keras
+    import tensorflow as tf
+    from networks import NETWORKS
+
+    import ebb.tensorflow
+
+    keras.utils.set_random_seed(1)
+    network = NETWORKS[cell["network"]]
+    of_classes = cell["network"] == "resnet50"
+    with tf.device(machine.accelerator):
+        shape = (cell["batch"], *network.image_shape(cell["side"]))
+        model = network.build(keras, keras.Input(shape[1:], batch_size=cell["batch"]))
+        images = tf.random.uniform(shape, seed=2)
+        shape = (cell["batch"], *network.labels_shape(cell["side"]))
+        labels = tf.random.uniform(shape, maxval=1000 if of_classes else 2, dtype=tf.int32, seed=3)
+        labels = labels if of_classes else tf.cast(labels, tf.float32)
+        optimizer = keras.optimizers.SGD(0.01, momentum=0.9) if of_classes else keras.optimizers.Adam(1e-4)
+        model.compile(optimizer=optimizer, loss=network.loss, jit_compile=False)
+    if cell["parameters"] is not None:
+        ebb.tensorflow.enable(**machine.places, **cell["parameters"])
+
+    def step() -> float:
+        with tf.device(machine.accelerator):
+            return float(model.train_on_batch(images, labels))
+
+    yield step
+
+
+def measure(cell: dict[str, Any]) -> dict[str, Any]:
+    import tensorflow as tf
+
+    import ebb.tensorflow
+
+    machine = Machine(cell)
+    seen: dict[str, Any] = {"machine": machine.name, "tensorflow": tf.__version__}
+    if cell["deterministic"]:
+        tf.keras.utils.set_random_seed(1)
+        tf.config.experimental.enable_op_determinism()
+    if cell["budget"]:
+        ebb.tensorflow.enable(budget=cell["budget"], **machine.places, **cell["options"])
+    front = {"session": in_session, "keras": in_keras}[cell["front"]](cell, machine, seen)
+    try:
+        train(cell, machine, next(front), seen)
+        next(front, None)
+    except tf.errors.ResourceExhaustedError as error:
+        seen |= {"state": "out of memory", "error": str(error).splitlines()[0][:300]}
+    if cell["budget"] or (cell["parameters"] is not None and cell["front"] == "keras"):
+        graphs = ebb.tensorflow.last_report().graphs
+        graph = max(graphs, key=lambda each: each.nodes)
+        names = ("nodes", "tensors_swapped", "bytes_swapped", "tensors_recomputed", "problem", "seconds", "peak_bytes")
+        seen["ebb"] = {name: getattr(graph, name) for name in (*names, "budget_bytes", "step_seconds")}
+        if graph.problem and seen["state"] == "trained":
+            seen["state"] = "not rewritten"
+    return seen
+
+
+def train(cell: dict[str, Any], machine: Machine, step: Callable[[], float], seen: dict[str, Any]) -> None:
+    begin = time.perf_counter()
+    seen["losses"] = [step().hex() for _ in range(cell["warm_up"])]
+    seen["warm_up_seconds"] = time.perf_counter() - begin
+    seen["warm_up_peak_bytes"] = machine.peak()
+    machine.forget_peak()  # while algorithms are chosen, convolutions take more than later
+    times: list[float] = []
+    begin = time.perf_counter()
+    while len(times) < cell["steps"] and (len(times) < 2 or time.perf_counter() - begin < cell["seconds"]):
+        since = time.perf_counter()
+        loss = step()
+        times.append(time.perf_counter() - since)
+        seen["losses"].append(loss.hex())
+    seen |= {
+        "state": "trained",
+        "step_seconds": times,
+        "images_per_second": cell["batch"] * len(times) / sum(times),
+        "peak_bytes": machine.peak(),
+    }
+
+
+def main() -> None:
+    cell = DEFAULTS | json.loads(sys.argv[1])
+    sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+    begin = time.perf_counter()
+    seen = measure(cell)
+    seen["seconds"] = time.perf_counter() - begin
+    print(json.dumps({"cell": cell} | seen))
+
+
+if __name__ == "__main__":
+    main()

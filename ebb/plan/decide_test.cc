@@ -134,6 +134,7 @@ TEST(Decide, SoDoesAChainThatReadsWhatWasComputedAgainForAnother) {
 )",
                         {"s"});
   EXPECT_EQ(decided.lines(), decided.planned());
+  EXPECT_EQ(decided.bytes(), decided.planned_bytes());
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ class Decider {
       if (!plan_.lines[line].is_clone || cloned_value_[line] == kNone) continue;
       if (auto refused = recompute(line)) return refused;
     }
+    order_clones();
     for (std::uint32_t out = 0; out < plan_.outs.size(); ++out) {
       if (auto refused = swap(out)) return refused;
     }
@@ -144,6 +145,18 @@ class Decider {
     if (const Status moves = rewriter_.check(decision); !moves) return;
     const Status moved = rewriter_.apply(decision);
     EBB_CHECK(moved.has_value(), "a move that applies was refused: {}", moved.error().message);
+  }
+
+  // The rule puts each clone right above its first reader, and they come from the last to the
+  // first: of two chains for one reader the second stands above the first, where it holds other
+  // bytes.
+  void order_clones() {
+    NodeId last;
+    for (const NodeId node : nodes_) {
+      if (!node.valid()) continue;  // a clone that nobody reads
+      if (last.valid() && rewriter_.lines().is_before(node, last)) move_below(node, last);
+      last = node;
+    }
   }
 
   // Of the copies above a line swap-outs come first, because they make room.

@@ -1,7 +1,8 @@
 // Choices as decisions: what the rules do to a graph so that it runs as evaluate.h says.
 //
-// Clones first, from the last line to the first, then swaps, then moves of their lines. Triggers
-// are what the rules ask for: the last operation above that all readers wait for.
+// Clones first, from the last line to the first, then moves of clones, so that they stand in the
+// order that was evaluated; then swaps, then moves of their lines. Triggers are what the rules ask
+// for: the last operation above that all readers wait for.
 #pragma once
 
 #include <string>

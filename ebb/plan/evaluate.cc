@@ -251,9 +251,13 @@ bool Evaluator::emit_clone(std::uint32_t value, std::uint32_t operation, int dep
   const std::uint32_t producer = model_.values[value].producer;
   for (const std::uint32_t operand : model_.operands_of(producer)) {
     if (!bring(operand, operation, depth + 1)) return false;
+    ++states_[operand].awaited;  // and stays, if a clone for the next one reads it, too
   }
   const auto line = static_cast<std::uint32_t>(out_.lines.size());
-  for (const std::uint32_t operand : model_.operands_of(producer)) read(operand);
+  for (const std::uint32_t operand : model_.operands_of(producer)) {
+    read(operand);
+    --states_[operand].awaited;
+  }
   out_.lines.push_back({producer, true});
   transients_.push_back(model_.operations[producer].workspace);
   takes_.push_back(model_.operations[producer].takes);
@@ -275,7 +279,7 @@ bool Evaluator::emit_clone(std::uint32_t value, std::uint32_t operation, int dep
   for (const std::uint32_t operand : model_.operands_of(producer)) {
     State& used = states_[operand];
     const auto uses = model_.uses_of(operand);
-    if (model_.values[operand].stays) continue;
+    if (model_.values[operand].stays || used.awaited > 0) continue;
     const bool is_done = used.next_use == uses.size();
     const bool is_near = !is_done && uses[used.next_use] <= operation + kNear;
     const bool was_absent = used.absent_by != Means::kKeep || is_done;

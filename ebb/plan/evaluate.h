@@ -123,6 +123,7 @@ class Evaluator {
     std::uint32_t first_line = 0;    // of the present stay
     std::uint32_t last_line = 0;
     std::uint32_t next_use = 0;  // in uses_of(value)
+    std::uint32_t awaited = 0;   // by how many clones whose operands are still being brought
     std::uint32_t copy = kNone;  // which clone or swap-in it is; kNone: the original
     bool is_clone = false;
     bool is_swapped_out = false;

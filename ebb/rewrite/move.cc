@@ -16,12 +16,17 @@ Status Move::check(const Rewriter& rewriter, const MoveDecision& decision) {
                         {.code = code, .text = std::move(reason)}));
   };
   const bool is_copy = graph.op(decision.node) == kSwapOut || graph.op(decision.node) == kSwapIn;
-  if (!is_copy) return refuse("R15", "it is neither a swap-out nor a swap-in");
+  const bool is_clone = graph.clone_of(decision.node).valid();
+  if (!is_copy && !is_clone) {
+    return refuse("R15", "it is neither a swap-out nor a swap-in nor a clone");
+  }
   if (!rewriter.lines().is_before(decision.node, decision.below)) {
     return refuse("R15", fmt::format("it does not stand above '{}'", graph.name(decision.below)));
   }
   for (const NodeId waiting : rewriter.waiting_down_to(decision.node, decision.below)) {
-    if (waiting != decision.below && makes_only_views(graph, waiting)) continue;
+    const bool moves_along =
+        makes_only_views(graph, waiting) || (is_clone && graph.clone_of(waiting).valid());
+    if (waiting != decision.below && moves_along) continue;
     return refuse("R09", fmt::format("'{}' waits for it", graph.name(waiting)));
   }
   return {};
@@ -29,12 +34,12 @@ Status Move::check(const Rewriter& rewriter, const MoveDecision& decision) {
 
 void Move::apply(Rewriter& rewriter, const MoveDecision& decision) {
   NodeId above = decision.below;
-  const auto views = rewriter.waiting_down_to(decision.node, decision.below);
+  const auto along = rewriter.waiting_down_to(decision.node, decision.below);
   rewriter.move_line_after(above, decision.node);
   above = decision.node;
-  for (const NodeId view : views) {
-    rewriter.move_line_after(above, view);
-    above = view;
+  for (const NodeId node : along) {
+    rewriter.move_line_after(above, node);
+    above = node;
   }
 }
 

@@ -22,7 +22,7 @@ class Deciding {
   // Mostly one that has a chance; the rules decide.
   Decision any() {
     if (one_in(8)) return DelayDecision{any_node(), any_node()};
-    if (one_in(4)) return MoveDecision{any_copy(), any_node()};
+    if (one_in(4)) return MoveDecision{any_added(), any_node()};
     if (one_in(12)) return SplitDecision{any_call_to_split()};
     TensorId tensor;
     std::vector<ReaderGroup> groups;
@@ -58,9 +58,12 @@ class Deciding {
   NodeId any_node() { return NodeId(static_cast<std::uint32_t>(below(graph().node_count()))); }
 
   // If there is one.
-  NodeId any_copy() {
+  NodeId any_added() {
+    const auto is_added = [&](NodeId node) {
+      return is_copy(graph().op(node)) || graph().clone_of(node).valid();
+    };
     NodeId node = any_node();
-    for (int tries = 0; tries < 20 && !is_copy(graph().op(node)); ++tries) node = any_node();
+    for (int tries = 0; tries < 20 && !is_added(node); ++tries) node = any_node();
     return node;
   }
 

@@ -9,6 +9,7 @@
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/text_names.h"
 #include "ebb/plan/roofline.h"
+#include "ebb/plan/workspace_tensorflow.h"
 
 namespace ebb {
 namespace {
@@ -47,7 +48,8 @@ Result<Cost> cost_of(const Graph& graph, NodeId node, const Device& device,
   if (const TensorId tensor = find_unknown_size(graph, node); tensor.valid()) {
     return unknown_size(graph, node, tensor);
   }
-  return Cost{time_of(work, device), workspace,
+  return Cost{time_of(work, device),
+              workspace > Bytes{} ? workspace : tensorflow_workspace(graph, node, device),
               work.is_known ? CostSource::kModel : CostSource::kUnknownOperation};
 }
 

@@ -7,9 +7,9 @@
 //
 // Three sources, in this order: a profile that has the operation's signature; `takes` and
 // `workspace` in the graph's text; the roofline over the device's numbers, which knows no
-// workspaces. Nothing is what declarations, views, host arithmetic and operations of the host take,
-// and copies over the link, which have engines of their own. A clone costs what its original costs.
-// O(nodes).
+// workspaces but those of TensorFlow's convolutions (workspace_tensorflow.h). Nothing is what
+// declarations, views, host arithmetic and operations of the host take, and copies over the link,
+// which have engines of their own. A clone costs what its original costs. O(nodes).
 #pragma once
 
 #include <cstddef>

@@ -173,18 +173,23 @@ class Simulation {
     }
     held_[node.index()].start = host_;
     copies_[node.index()] =
-        link_.add(direction, copied_bytes(graph_, node), std::max(now_, host_), std::move(after));
-    started_.push_back(node);
+        link_.add(direction, copied_bytes(graph_, node), std::max(now_, host_), after);
+    started_.push_back({node, std::move(after)});
     start_swap_outs_after(node);
   }
 
   void add_copies() {
     timeline_.total = now_;
-    for (const NodeId node : started_) {
+    for (const Started& started : started_) {
+      const NodeId node = started.node;
       const CopyId copy = copies_[node.index()];
       const CopyTimes times = link_.times_of(copy);
       times_[node.index()] = times;
       held_[node.index()].end = times.end;
+      // The executor starts it when what it comes after has ended, and then it gets its bytes.
+      for (const CopyId before : started.after) {
+        held_[node.index()].start = std::max(held_[node.index()].start, link_.end_of(before));
+      }
       const Lane lane = copy.direction == CopyDirection::kToHost ? Lane::kToHost : Lane::kToDevice;
       timeline_.spans.push_back({node, lane, times.start, times.end});
       timeline_.total = std::max(timeline_.total, times.end);
@@ -218,7 +223,11 @@ class Simulation {
   std::vector<CopyTimes> times_;          // by node
   std::vector<CopyTimes> held_;           // by node, for who enqueues: from when on it has
                                           // its bytes, and until when it needs its operands
-  std::vector<NodeId> started_;
+  struct Started {
+    NodeId node;
+    std::vector<CopyId> after;
+  };
+  std::vector<Started> started_;
   std::vector<Release> releases_;
   std::size_t next_release_ = 0;
   NodeId last_released_;

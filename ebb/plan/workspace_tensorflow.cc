@@ -1,0 +1,64 @@
+#include "ebb/plan/workspace_tensorflow.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <string_view>
+
+#include "ebb/import/tensorflow_device.h"
+#include "ebb/plan/operation.h"
+
+namespace ebb {
+namespace {
+
+enum class Pass : std::uint8_t { kForward, kInput, kFilter };
+
+struct Convolution {
+  std::string_view op;
+  Pass pass;
+};
+
+constexpr std::array kConvolutions = {
+    Convolution{"tf::Conv2D", Pass::kForward},
+    Convolution{"tf::Conv3D", Pass::kForward},
+    Convolution{"tf::_FusedConv2D", Pass::kForward},
+    Convolution{"tf::Conv2DBackpropInput", Pass::kInput},
+    Convolution{"tf::Conv3DBackpropInputV2", Pass::kInput},
+    Convolution{"tf::Conv2DBackpropFilter", Pass::kFilter},
+    Convolution{"tf::Conv3DBackpropFilterV2", Pass::kFilter},
+};
+
+// The kernels for tensor cores take channels by fours.
+double bytes_with_whole_channels(const Operation& op, const TensorType* image) {
+  const bool is_channels_first = op.text("data_format").starts_with("NC");
+  const double channels = dim(image, is_channels_first ? 1 : -1);
+  return channels < 1 ? 0 : bytes_moved(image) / channels * 4 * std::ceil(channels / 4);
+}
+
+// Without padding and strides.
+bool is_matrix_product(const Operation& op, const TensorType* filter) {
+  if (filter == nullptr || filter->dims.size() < 3) return false;
+  return op.all_are("strides", 1) && std::all_of(filter->dims.begin(), filter->dims.end() - 2,
+                                                 [](auto extent) { return extent == 1; });
+}
+
+}  // namespace
+
+Bytes tensorflow_workspace(const Graph& graph, NodeId node, const Device& device) {
+  const auto* const found =
+      std::find_if(kConvolutions.begin(), kConvolutions.end(),
+                   [&](const auto& each) { return each.op == graph.op(node); });
+  if (found == kConvolutions.end() || read_device(graph.device(node)).type == "CPU") return {};
+  const Operation op(graph, node);
+  const TensorType* const image = found->pass == Pass::kInput ? op.result(0) : op.operand(0);
+  const TensorType* const filter = found->pass == Pass::kFilter ? op.result(0) : op.operand(1);
+  const TensorType* const other = found->pass == Pass::kForward ? op.result(0) : op.operand(2);
+  double bytes = found->pass == Pass::kInput ? bytes_moved(image) : 0;
+  if (device.convolution_layout == ConvolutionLayout::kChannelsLast &&
+      !is_matrix_product(op, filter)) {
+    bytes += bytes_with_whole_channels(op, image) + bytes_with_whole_channels(op, other);
+  }
+  return Bytes{std::llround(std::min(bytes, 0x1p53))};
+}
+
+}  // namespace ebb

@@ -1,0 +1,74 @@
+#include "ebb/plan/workspace_tensorflow.h"
+
+#include <gtest/gtest.h>
+
+#include "ebb/graph/parse.h"
+
+namespace ebb {
+namespace {
+
+Device tensor_cores() {
+  Device device;
+  device.convolution_layout = ConvolutionLayout::kChannelsLast;
+  return device;
+}
+
+// Of the operation %r. An image of two channels has 2 * 2 * 16 * 4 = 256 bytes, of four 512, of
+// eight 1024.
+Bytes workspace(const std::string& line, const Device& device = tensor_cores()) {
+  const auto graph = parse_valid(
+      "graph g {\n  input %x: f32[2,2,4,4]\n  input %dy: f32[2,8,4,4]\n  input %last: "
+      "f32[2,4,4,8]\n"
+      "  input %w: f32[3,3,2,8]\n  input %point: f32[1,1,2,8]\n  input %sizes: i32[4] @host\n" +
+      line + "\n  return %r\n}\n");
+  EXPECT_TRUE(graph) << graph.error().render("graph");
+  return tensorflow_workspace(*graph, graph->find_node("r"), device);
+}
+
+constexpr const char* kStrides = R"({data_format = "NCHW", strides = [1, 1, 1, 1]})";
+constexpr const char* kByTwo = R"({data_format = "NCHW", strides = [1, 1, 2, 2]})";
+
+TEST(WorkspaceTensorflow, BothImagesChangeTheirLayoutWithChannelsByFours) {
+  EXPECT_EQ(workspace(std::string("  %r: f32[2,8,4,4] = tf::Conv2D(%x, %w) ") + kStrides),
+            Bytes{512 + 1024});
+  EXPECT_EQ(
+      workspace(std::string("  %r: f32[3,3,2,8] = tf::Conv2DBackpropFilter(%x, %sizes, %dy) ") +
+                kStrides),
+      Bytes{512 + 1024});
+  EXPECT_EQ(workspace(R"(  %r: f32[2,4,4,8] = tf::Conv2D(%last, %w) {data_format = "NHWC"})"),
+            Bytes{2 * 1024});
+}
+
+TEST(WorkspaceTensorflow, TheGradientOfTheInputIsThereTwice) {
+  EXPECT_EQ(
+      workspace(std::string("  %r: f32[2,2,4,4] = tf::Conv2DBackpropInput(%sizes, %w, %dy) ") +
+                kStrides),
+      Bytes{256 + 512 + 1024});
+}
+
+TEST(WorkspaceTensorflow, OnePointIsAProductUnlessThereAreStrides) {
+  EXPECT_EQ(workspace(std::string("  %r: f32[2,8,4,4] = tf::Conv2D(%x, %point) ") + kStrides),
+            Bytes{});
+  EXPECT_EQ(workspace(std::string("  %r: f32[2,8,2,2] = tf::Conv2D(%x, %point) ") + kByTwo),
+            Bytes{512 + 256});
+  EXPECT_EQ(
+      workspace(std::string("  %r: f32[2,2,4,4] = tf::Conv2DBackpropInput(%sizes, %point, %dy) ") +
+                kStrides),
+      Bytes{256});
+}
+
+TEST(WorkspaceTensorflow, DevicesThatTakeAnyLayoutNeedNoScratchMemory) {
+  EXPECT_EQ(
+      workspace(
+          std::string("  %r: f32[2,2,4,4] = tf::Conv2DBackpropInput(%sizes, %w, %dy) ") + kStrides,
+          Device{}),
+      Bytes{256});
+}
+
+TEST(WorkspaceTensorflow, OtherOperationsAndThoseOfTheCpuNeedNone) {
+  EXPECT_EQ(workspace("  %r: f32[2,2,4,4] = tf::Relu(%x)"), Bytes{});
+  EXPECT_EQ(workspace("  %r: f32[2,8,4,4] = tf::Conv2D(%x, %w) @\"/device:CPU:1\""), Bytes{});
+}
+
+}  // namespace
+}  // namespace ebb

@@ -26,7 +26,8 @@ using Texts = std::vector<std::string>;
 using Member = std::variant<Texts LmsOptions::*, std::string LmsOptions::*,
                             std::int64_t LmsOptions::*, bool LmsOptions::*, Bytes LmsOptions::*,
                             std::string TensorFlowDevices::*, SwapNodes Configuration::*,
-                            std::string BudgetParameters::*, std::int64_t BudgetParameters::*>;
+                            std::string BudgetParameters::*, std::int64_t BudgetParameters::*,
+                            bool BudgetParameters::*>;
 struct Parameter {
   std::string_view name;
   Member member;
@@ -61,6 +62,7 @@ constexpr std::array kParameters = {
     Parameter{"device", &BudgetParameters::device},
     Parameter{"profile", &BudgetParameters::profile},
     Parameter{"host_budget", &BudgetParameters::host_budget},
+    Parameter{"strict", &BudgetParameters::strict},
 };
 
 constexpr std::string_view kPrefix = "EBB_";
@@ -164,6 +166,11 @@ struct Setter {
     configuration.budget.*member = value.get<std::int64_t>();
     return {};
   }
+  Status operator()(bool BudgetParameters::* member) const {
+    if (!value.is_boolean()) return not_a("true or false");
+    configuration.budget.*member = value.get<bool>();
+    return {};
+  }
 };
 
 struct Getter {
@@ -230,16 +237,18 @@ struct FromText {
   Json operator()(std::int64_t LmsOptions::*) const { return number(); }
   Json operator()(std::int64_t BudgetParameters::*) const { return number(); }
   Json operator()(Bytes LmsOptions::*) const { return number(); }
-  Json operator()(bool LmsOptions::*) const {
-    const std::optional<bool> value = as_switch(text);
-    return value ? Json(*value) : Json(text);
-  }
+  Json operator()(bool LmsOptions::*) const { return yes_or_no(); }
+  Json operator()(bool BudgetParameters::*) const { return yes_or_no(); }
   template <class Owner, class T>
   Json operator()(T Owner::*) const {
     return text;
   }
 
  private:
+  [[nodiscard]] Json yes_or_no() const {
+    const std::optional<bool> value = as_switch(text);
+    return value ? Json(*value) : Json(text);
+  }
   [[nodiscard]] Json number() const {
     std::int64_t value = 0;
     const auto [end, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -257,7 +266,8 @@ Status check_budget(const Configuration& configuration) {
          {std::pair{"batch_size", given.batch_size != none.batch_size},
           std::pair{"device", given.device != none.device},
           std::pair{"profile", given.profile != none.profile},
-          std::pair{"host_budget", given.host_budget != none.host_budget}}) {
+          std::pair{"host_budget", given.host_budget != none.host_budget},
+          std::pair{"strict", given.strict != none.strict}}) {
       if (is_given) return wrong(fmt::format("{} goes with a budget, and none is given", name));
     }
     return {};

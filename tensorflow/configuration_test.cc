@@ -40,7 +40,7 @@ TEST(Configuration, AnEmptyObjectIsThePaperSDefaults) {
 
 TEST(Configuration, EveryParameterComesBackFromItsJson) {
   const std::string no_budget = R"(,"budget":"","batch_size":0,"device":"h200","profile":"",)"
-                                R"("host_budget":""})";
+                                R"("host_budget":"","strict":false})";
   const std::string all = R"({"optimizer_scopes":["adam"],"starting_scope":"s",)"
                           R"("starting_op_names":["a","b"],"excl_scopes":["x"],)"
                           R"("incl_scopes":["y"],"excl_types":["Relu"],"incl_types":["MatMul"],)"
@@ -71,7 +71,7 @@ TEST(Configuration, NoTwoParametersSetTheSame) {
     if (name == "profile") other = "profile.json";
     if (name == "host_budget") other = "1GiB";
     nlohmann::ordered_json given = {{name, other}};
-    for (const char* beside : {"batch_size", "device", "profile", "host_budget"}) {
+    for (const char* beside : {"batch_size", "device", "profile", "host_budget", "strict"}) {
       if (name == beside) given["budget"] = "60%";  // they go with one
     }
     if (name == "budget") given["budget"] = other = "60%";
@@ -129,7 +129,8 @@ TEST(Configuration, ABudgetStandsAloneWithWhatGoesWithIt) {
 
 TEST(Configuration, WhatGoesWithABudgetNeedsOne) {
   for (const char* alone : {R"({"batch_size": 8})", R"({"device": "cpu"})",
-                            R"({"profile": "x.json"})", R"({"host_budget": "1GiB"})"}) {
+                            R"({"profile": "x.json"})", R"({"host_budget": "1GiB"})",
+                            R"({"strict": true})"}) {
     EXPECT_THAT(error_of(alone), HasSubstr("goes with a budget"));
   }
 }

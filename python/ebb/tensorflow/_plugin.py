@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from ..error import Error
-from . import _keras
+from . import _keras, _peak
 from ._devices import check_host, watch_host
 from ._library import Library, loaded
 from ._traced import traced_training_functions
@@ -56,6 +56,7 @@ def enable(
     device: str = "h200",
     profile: str | os.PathLike[str] | None = None,
     host_budget: int | str | None = None,
+    strict: bool = False,
     **unknown: Any,
 ) -> None:
     """Lets Ebb rewrite the training steps that TensorFlow optimises from now on.
@@ -92,6 +93,8 @@ def enable(
         device: Whose times the plan is made with: one that Ebb knows, or a device file.
         profile: A file with measured times, for some or all operations.
         host_budget: What host memory may hold at a time; as much as it takes by default.
+        strict: Raise ebb.Error where no plan fits, or where the first steps took more than the budget and
+            another plan did not help; otherwise a line says so and training goes on.
 
     Raises:
         ebb.Error: a parameter is wrong or unknown, or TensorFlow could not load the plug-in.
@@ -125,17 +128,19 @@ def enable(
         "device": device,
         "profile": "" if profile is None else os.fspath(profile),
         "host_budget": "" if host_budget is None else host_budget,
+        "strict": strict,
         **unknown,
     }
     check_host(host)
     library = loaded()
     library.configure(parameters)
-    _turned_on(host, stacklevel=3)
+    _turned_on(library, stacklevel=3)
 
 
 def disable() -> None:
     """Leaves alone what TensorFlow optimises from now on; rewritten functions stay as they are."""
     loaded().disable()
+    _peak.stop()
     _keras.unhook()
 
 
@@ -157,7 +162,7 @@ def obey_environment() -> None:
         library.disable()
         _say_off(problem)
         return
-    _turned_on(configuration["host"], stacklevel=4)
+    _turned_on(library, stacklevel=4)
 
 
 def _say_off(problem: Exception) -> None:
@@ -170,9 +175,14 @@ def _turn_off(problem: Error) -> None:
         _say_off(problem)
 
 
-def _turned_on(host: str, stacklevel: int) -> None:
-    watch_host(host, _turn_off)
+def _turned_on(library: Library, stacklevel: int) -> None:
+    configuration = library.report()["configuration"]
+    watch_host(configuration["host"], _turn_off)
     _keras.hook()
+    if configuration["budget"]:
+        _peak.watch(library, configuration)
+    else:
+        _peak.stop()
     if early := traced_training_functions():
         warnings.warn(
             f"Ebb was turned on after TensorFlow traced {early[0]}"

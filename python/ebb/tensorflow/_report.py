@@ -6,17 +6,9 @@ import collections
 import dataclasses
 from typing import Any
 
+from . import _peak
 from ._library import loaded
-
-
-def _human(count: float) -> str:
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024:
-            break
-        count /= 1024
-    else:
-        unit = "TiB"
-    return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+from ._text import human
 
 
 def _counted(tensors: int) -> str:
@@ -48,6 +40,8 @@ class GraphReport:
     """What it will, as predicted."""
     step_seconds: float | None
     """How long it will take, as predicted by the device's numbers or a profile."""
+    measured_bytes: int | None
+    """What the accelerator's allocator had given out at most, after some steps; None where it was not watched."""
     details: dict[str, Any]
     """All that the rewrite reported, as ``ebb rewrite --json`` prints it."""
 
@@ -61,9 +55,11 @@ class GraphReport:
                 lines.append(f"  {_counted(self.tensors_recomputed)} computed again")
             if self.budget_bytes and self.peak_bytes and self.step_seconds:
                 lines.append(
-                    f"  predicted: {_human(self.peak_bytes)} of {_human(self.budget_bytes)}, "
+                    f"  predicted: {human(self.peak_bytes)} of {human(self.budget_bytes)}, "
                     f"{1000 * self.step_seconds:.1f} ms a step"
                 )
+            if self.measured_bytes is not None:
+                lines.append(f"  measured: {human(self.measured_bytes)}")
         lines.extend(f"  {count} left alone: {why}" for why, count in self.refused.most_common())
         return "\n".join(lines)
 
@@ -73,7 +69,7 @@ class GraphReport:
         if not self.tensors_swapped:
             return said
         # Where a batch may have any size, so may its tensors.
-        return f"{said}, {_human(self.bytes_swapped) if self.bytes_swapped else 'of unknown size'}"
+        return f"{said}, {human(self.bytes_swapped) if self.bytes_swapped else 'of unknown size'}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -118,6 +114,7 @@ def _graph(raw: dict[str, Any]) -> GraphReport:
         shape_seconds=raw["shape_seconds"],
         budget_bytes=rewrite.get("budget_bytes"),
         peak_bytes=rewrite.get("peak_bytes"),
+        measured_bytes=_peak.measured_of(raw["name"]),
         step_seconds=rewrite.get("step_seconds"),
         details=rewrite,
     )

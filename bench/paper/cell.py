@@ -6,16 +6,18 @@
 
 The last line of the output is a JSON object. ``front`` is ``session`` (tf_keras, TensorFlow 1 graphs and sessions, as in
 the paper) or ``keras`` (Keras 3 and its own loop). With ``parameters`` the paper's class rewrites the graph (session) or
-the plug-in does (keras); with ``budget`` the plug-in plans. ``limit`` is what TensorFlow may take of the GPU. Images and
-labels are made once and stay on the GPU, as in the benchmarks that the paper used.
+the plug-in does (keras); with ``budget`` the plug-in plans. ``limit`` is what TensorFlow may take of the GPU: a limit of
+its own allocator, or, where ``allocator`` is ``cuda_malloc_async``, which has none, what a second process leaves free
+(and ``context`` bytes for CUDA itself). Images and labels are made once and stay on the GPU, as in the benchmarks that
+the paper used.
 """
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import json
 import os
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -27,6 +29,9 @@ DEFAULTS: dict[str, Any] = {
     "front": "session",
     "device": "gpu",
     "limit": None,
+    "allocator": "bfc",
+    "context": "1GiB",
+    "environment": {},  # read by TensorFlow
     "budget": None,
     "parameters": None,
     "options": {},  # more of enable(...), with a budget
@@ -43,6 +48,33 @@ def read_bytes(text: str) -> int:
     return int(float(text[:-3]) * UNITS[text[-3:]])
 
 
+# Takes all of the GPU's memory but so many bytes, and keeps it until its input ends.
+BALLAST = """
+import ctypes, sys
+cuda = ctypes.CDLL("libcuda.so.1")
+def check(status):
+    if status: sys.exit(f"ballast: CUDA says {status}")
+device, context, place = ctypes.c_int(), ctypes.c_void_p(), ctypes.c_uint64()
+free, total = ctypes.c_size_t(), ctypes.c_size_t()
+check(cuda.cuInit(0))
+check(cuda.cuDeviceGet(ctypes.byref(device), 0))
+check(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), device))
+check(cuda.cuCtxSetCurrent(context))
+check(cuda.cuMemGetInfo_v2(ctypes.byref(free), ctypes.byref(total)))
+check(cuda.cuMemAlloc_v2(ctypes.byref(place), ctypes.c_size_t(free.value - int(sys.argv[1]))))
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+def leave_free(count: int) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", BALLAST, str(count)]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    if process.stdout.readline() != "taken\n":
+        raise SystemExit("the memory beyond the limit could not be taken")
+    return process
+
+
 class Machine:
     """Where the network is trained: a GPU with a limit, or two logical devices of the CPU to try the program with."""
 
@@ -50,12 +82,15 @@ class Machine:
         import tensorflow as tf
 
         self.is_gpu = cell["device"] == "gpu"
+        self.ballast = None
+        if self.is_gpu and cell["limit"] and cell["allocator"] == "cuda_malloc_async":
+            self.ballast = leave_free(read_bytes(cell["limit"]) + read_bytes(cell["context"]))
         self.limit_mb = read_bytes(cell["limit"]) >> 20 if cell["limit"] else None
         if self.is_gpu:
             gpus = tf.config.list_physical_devices("GPU")
             if not gpus:
                 raise SystemExit("TensorFlow sees no GPU")
-            if self.limit_mb:
+            if self.limit_mb and self.ballast is None:
                 limited = tf.config.LogicalDeviceConfiguration(memory_limit=self.limit_mb)
                 tf.config.set_logical_device_configuration(gpus[0], [limited])
             else:
@@ -75,7 +110,7 @@ class Machine:
         config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
         if not self.is_gpu:
             config.device_count["CPU"] = 2
-        elif self.limit_mb:
+        elif self.limit_mb and self.ballast is None:
             config.gpu_options.experimental.virtual_devices.add(memory_limit_mb=[self.limit_mb])
         else:
             config.gpu_options.allow_growth = True
@@ -195,7 +230,7 @@ def measure(cell: dict[str, Any]) -> dict[str, Any]:
     if cell["budget"] or (cell["parameters"] is not None and cell["front"] == "keras"):
         graphs = ebb.tensorflow.last_report().graphs
         graph = max(graphs, key=lambda each: each.nodes)
-        names = ("nodes", "tensors_swapped", "bytes_swapped", "tensors_recomputed", "problem", "seconds", "peak_bytes")
+        names = ("nodes", "tensors_swapped", "bytes_swapped", "tensors_recomputed", "problem", "seconds", "peak_bytes", "measured_bytes")
         seen["ebb"] = {name: getattr(graph, name) for name in (*names, "budget_bytes", "step_seconds")}
         if graph.problem and seen["state"] == "trained":
             seen["state"] = "not rewritten"
@@ -225,6 +260,9 @@ def train(cell: dict[str, Any], machine: Machine, step: Callable[[], float], see
 
 def main() -> None:
     cell = DEFAULTS | json.loads(sys.argv[1])
+    os.environ.update(cell["environment"])
+    if cell["allocator"] != "bfc":
+        os.environ["TF_GPU_ALLOCATOR"] = cell["allocator"]
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
     begin = time.perf_counter()
     seen = measure(cell)

@@ -352,6 +352,101 @@ def check_interrupted(device, budget):
     assert after == "finite"
 
 
+CHANGES = {
+    "an attribute": lambda model: setattr(model[2], "p", 0.9),
+    "a layer": lambda model: setattr(model, "3", nn.Linear(16, 3)),
+    "one more layer": lambda model: model.append(nn.ReLU()),
+    "a hook": lambda model: model[0].register_forward_hook(lambda *_: None),
+    "forward": lambda model: setattr(model[1], "forward", torch.relu),
+}
+
+
+def dropping():
+    return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 3))
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_what_is_changed_in_the_model_later_is_refused(change):
+    model, batch = dropping(), vectors()
+    step = compiled(model, batch=batch)
+    step.evaluate(*batch)
+    CHANGES[change](model)
+    with pytest.raises(ebb.Error, match="since the step was captured, .*another computation. Compile the step again"):
+        step(*batch)
+    with pytest.raises(ebb.Error, match="since the step was captured"):
+        step.evaluate(*batch)
+
+
+class Counting(nn.Module):
+    """Forward counts, and evaluates with a counter of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+        self.steps = self.evaluations = 0
+
+    def forward(self, x):
+        if self.training:
+            self.steps += 1
+        else:
+            self.evaluations += 1
+        return self.layer(x)
+
+
+def test_what_forward_counts_is_no_change():
+    model, batch = Counting(), vectors()
+    step = compiled(model, batch=batch)
+    for size in (None, 5, None, 3):  # other batches are captured
+        part = tuple(tensor[:size] for tensor in batch)
+        step(*part)
+        step.evaluate(*part)
+
+
+def test_expanded_tensors_are_batches_as_in_eager():
+    model = perceptron()
+    reference = copy.deepcopy(model)
+    x, y = vectors()
+    batches = [(x[:1].expand(len(x), -1), y), (x, y[:1].expand(len(y))), (x[:, :1].expand(-1, x.shape[1]), y)]
+    optimizer, reference_optimizer = adamw(model), adamw(reference)
+    step = compiled(model, optimizer, batches[0])
+    eager = step_function(reference, F.cross_entropy, reference_optimizer)
+    for batch in batches * 2:
+        assert bits(step(*batch)) == bits(eager(*batch))
+    assert not differences(model, optimizer, reference, reference_optimizer)
+
+
+INTERRUPTED_CAPTURE = """
+import random, signal, sys
+import torch, torch.nn.functional as F
+from torch import nn
+import ebb.torch
+
+layers = [layer for _ in range(9) for layer in (nn.Linear(64, 64), nn.ReLU())]
+model = nn.Sequential(*layers, nn.Linear(64, 10))
+optimizer = torch.optim.AdamW(model.parameters())
+batch = torch.randn(32, 64), torch.randint(0, 10, (32,))
+ebb.torch.capture(model, F.cross_entropy, optimizer, batch)
+interrupted = 0
+signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
+for _ in range(40):
+    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.005, 0.12))
+    try:
+        ebb.torch.capture(model, F.cross_entropy, optimizer, batch)
+        signal.setitimer(signal.ITIMER_REAL, 0)
+    except KeyboardInterrupt:
+        interrupted += 1
+    model(batch[0]).sum()
+print(interrupted)
+"""
+
+
+def test_ctrl_c_while_a_step_is_captured_leaves_pytorch_as_it_was():
+    command = [sys.executable, "-c", INTERRUPTED_CAPTURE]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) > 0
+
+
 @pytest.mark.parametrize("budget", ["100%", "80%"])
 def test_ctrl_c_stops_a_step_and_leaves_no_half_updated_state(budget):
     check_interrupted("cpu", budget)

@@ -17,6 +17,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ebb import Error
 
 from ._captured import TENSOR, Captured, Shared
+from ._changes import Changes
 from ._lines import Declaration, Line
 from ._names import Names
 from ._optimizer import Optimizers
@@ -26,6 +27,7 @@ from ._scalars import TracedFloat, TracedMath
 from ._step_function import step_function
 from ._surroundings import Attributes, Gradients, HostReads, in_users_words, same_generator
 from ._text import name_text
+from ._uninterrupted import uninterrupted
 
 
 def capture(
@@ -97,7 +99,8 @@ def capture_beside(
 def _capture_alone(function, args: tuple, kwargs: dict, modules, optimizers, shared) -> Captured:
     if _captured_by.get() == threading.get_ident():
         raise Error("a step is captured within the capture of another one")
-    with _capturing:
+    # PyTorch's fake tensors do not survive an exception anywhere: they end the process.
+    with _capturing, uninterrupted():
         _captured_by.set(threading.get_ident())
         try:
             return _capture(function, args, kwargs, modules, optimizers, shared)
@@ -130,6 +133,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
     for i, module in enumerate(modules):
         names.know_modules(module, prefix=_prefix(i, module).rstrip("."))
 
+    changes = Changes(modules)
     gradients = Gradients(recorder)
     recorder.on_meeting = gradients.watch
     with contextlib.ExitStack() as stack:
@@ -167,6 +171,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         _check_outputs(output_leaves)
         returned = [recorder.name_of(t) for t in output_leaves if isinstance(t, torch.Tensor)]
 
+    changes.settle()
     lines = _live_lines(recorder.lines, returned)
     used = {name for line in lines for name in line.reads}
     hyperparameters = {
@@ -190,6 +195,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         _guards=recorder.tape.guards,
         _all_hyperparameters=watched.hyperparameters,
         _modes=[(part, part.training) for module in modules for part in module.modules()],
+        _changes=changes,
         _trainable=[(tensor, name, tensor.requires_grad) for tensor, name in tensors],
         _fixed=watched.fixed,
         new_state=watched.new_state,

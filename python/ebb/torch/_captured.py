@@ -11,6 +11,7 @@ import torch.utils._pytree as pytree
 
 from ebb import Error
 
+from ._changes import Changes
 from ._lines import Declaration
 from ._optimizer import Hyperparameter, NewState
 from ._scalars import Guard
@@ -52,6 +53,7 @@ class Captured:
     _guards: list[Guard] = dataclasses.field(repr=False)
     _all_hyperparameters: dict[str, Hyperparameter] = dataclasses.field(repr=False)
     _modes: list[tuple] = dataclasses.field(repr=False)  # (module, whether it was training)
+    _changes: Changes = dataclasses.field(repr=False)
     _trainable: list[tuple] = dataclasses.field(repr=False)  # (parameter, name, requires_grad)
     _fixed: list[tuple] = dataclasses.field(repr=False)
     new_state: list[NewState] = dataclasses.field(repr=False)
@@ -81,6 +83,7 @@ class Captured:
                     f"{getattr(scaler, key)}; capture the step again"
                 )
         self.check_autocast()
+        self._changes.check()
         for module, training in self._modes:
             if module.training != training:
                 word = "training" if training else "evaluating"

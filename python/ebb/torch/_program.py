@@ -9,6 +9,7 @@ import torch
 import torch.utils._pytree as pytree
 
 from ._captured import TENSOR, Captured
+from ._fill import fill
 from ._places import levels_to_user
 from ._progress import Progress
 from ._state import State
@@ -64,9 +65,9 @@ class Program:
         tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
         with torch.no_grad():
             for place, tensor in zip(self._inputs, tensors, strict=True):
-                place.copy_(tensor)
+                fill(place, tensor)
             for place, tensor in self._brought:
-                place.copy_(tensor)
+                fill(place, tensor)
             if self.captured.updates:
                 state.drop_gradients()
             self._run(scalars, state)

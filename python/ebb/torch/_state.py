@@ -18,6 +18,7 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ebb import Error
 
 from ._captured import Captured, Shared
+from ._fill import fill
 from ._scaler import TENSORS
 from ._uninterrupted import uninterrupted
 
@@ -72,7 +73,7 @@ class State:
                 f"{tensor.device}; compile again"
             )
         with torch.no_grad():
-            place.copy_(tensor)
+            fill(place, tensor)
 
     def adopt(self) -> None:
         """Lets tensors move in that have taken others' places."""

@@ -19,6 +19,7 @@ from ebb import Error
 
 from ._capture import batch_arguments
 from ._captured import Captured
+from ._fill import fill
 from ._load import _runtime
 from ._memory import Memory, OutsideMeter
 from ._program import Program, view
@@ -70,7 +71,7 @@ class Step:
         self._steps_done = 0
         first = Program(captured, runtime)
         for name, constant in captured.constants.items():
-            view(runtime, name).copy_(constant)
+            fill(view(runtime, name), constant)
         blocks: dict = {}
         with uninterrupted():
             self._state = State(captured, lambda name: view(runtime, name, blocks))

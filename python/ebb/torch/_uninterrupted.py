@@ -1,4 +1,4 @@
-"""Lets Ctrl-C wait while the user's objects are half way from one memory to another."""
+"""Lets Ctrl-C wait while the user's objects, or PyTorch's, are half way from one state to another."""
 
 from __future__ import annotations
 
@@ -6,20 +6,29 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from typing import Any
+
+_INSISTING = 5
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """What Ctrl-C does, it does at the end. For what is done at once."""
+    """What Ctrl-C does, it does at the end. For what is done soon; who insists is obeyed."""
     handler = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield  # nothing is raised here
         return
     noted: list[tuple] = []
-    signal.signal(signal.SIGINT, lambda *args: noted.append(args))
+
+    def note(*args: Any) -> None:
+        noted.append(args)
+        if len(noted) == _INSISTING:
+            handler(*args)
+
+    signal.signal(signal.SIGINT, note)
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-    if noted:
-        handler(*noted[0])
+        if noted:
+            handler(*noted[0])

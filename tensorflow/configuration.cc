@@ -23,11 +23,11 @@ using Json = nlohmann::ordered_json;
 using Texts = std::vector<std::string>;
 
 // The member that a parameter sets says of what kind it is.
-using Member = std::variant<Texts LmsOptions::*, std::string LmsOptions::*,
-                            std::int64_t LmsOptions::*, bool LmsOptions::*, Bytes LmsOptions::*,
-                            std::string TensorFlowDevices::*, SwapNodes Configuration::*,
-                            std::string BudgetParameters::*, std::int64_t BudgetParameters::*,
-                            bool BudgetParameters::*>;
+using Member =
+    std::variant<Texts LmsOptions::*, std::string LmsOptions::*, std::int64_t LmsOptions::*,
+                 bool LmsOptions::*, Bytes LmsOptions::*, std::string TensorFlowDevices::*,
+                 SwapNodes Configuration::*, std::string BudgetParameters::*,
+                 std::int64_t BudgetParameters::*, bool BudgetParameters::*>;
 struct Parameter {
   std::string_view name;
   Member member;

@@ -24,7 +24,7 @@ struct BudgetParameters {
   std::string device = "h200";  // a device that Ebb knows, or a device file
   std::string profile;          // a file; empty: by the device's numbers
   std::string host_budget;      // empty: as much as it takes
-  bool strict = false;          // whether a step that is over its budget fails; for the Python front
+  bool strict = false;  // whether a step that is over its budget fails; for the Python front
 };
 
 struct Configuration {

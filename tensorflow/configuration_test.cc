@@ -128,9 +128,9 @@ TEST(Configuration, ABudgetStandsAloneWithWhatGoesWithIt) {
 }
 
 TEST(Configuration, WhatGoesWithABudgetNeedsOne) {
-  for (const char* alone : {R"({"batch_size": 8})", R"({"device": "cpu"})",
-                            R"({"profile": "x.json"})", R"({"host_budget": "1GiB"})",
-                            R"({"strict": true})"}) {
+  for (const char* alone :
+       {R"({"batch_size": 8})", R"({"device": "cpu"})", R"({"profile": "x.json"})",
+        R"({"host_budget": "1GiB"})", R"({"strict": true})"}) {
     EXPECT_THAT(error_of(alone), HasSubstr("goes with a budget"));
   }
 }

@@ -100,14 +100,4 @@ bool Operation::flag_in(std::string_view key, std::size_t index) const {
   return value == nullptr || *value;
 }
 
-bool Operation::all_are(std::string_view key, std::int64_t number) const {
-  const Attribute* attribute = graph_.find_attribute(node_, key);
-  if (attribute == nullptr || !attribute->is_list) return true;
-  const auto items = graph_.items(*attribute);
-  return std::all_of(items.begin(), items.end(), [&](const Value& item) {
-    const auto* value = std::get_if<std::int64_t>(&item);
-    return value == nullptr || *value == number;
-  });
-}
-
 }  // namespace ebb

@@ -42,8 +42,6 @@ class Operation {
   [[nodiscard]] std::string_view text(std::string_view key) const;  // empty when there is none
   // Whether the list of flags has a true at this place; true when there is no such list.
   [[nodiscard]] bool flag_in(std::string_view key, std::size_t index) const;
-  // Whether it is a list of numbers that are all this one; true when there is no such list.
-  [[nodiscard]] bool all_are(std::string_view key, std::int64_t number) const;
 
  private:
   const Graph& graph_;

@@ -35,11 +35,10 @@ double bytes_with_whole_channels(const Operation& op, const TensorType* image) {
   return channels < 1 ? 0 : bytes_moved(image) / channels * 4 * std::ceil(channels / 4);
 }
 
-// Without padding and strides.
-bool is_matrix_product(const Operation& op, const TensorType* filter) {
+bool is_matrix_product(const TensorType* filter) {
   if (filter == nullptr || filter->dims.size() < 3) return false;
-  return op.all_are("strides", 1) && std::all_of(filter->dims.begin(), filter->dims.end() - 2,
-                                                 [](auto extent) { return extent == 1; });
+  return std::all_of(filter->dims.begin(), filter->dims.end() - 2,
+                     [](auto extent) { return extent == 1; });
 }
 
 }  // namespace
@@ -54,8 +53,7 @@ Bytes tensorflow_workspace(const Graph& graph, NodeId node, const Device& device
   const TensorType* const filter = found->pass == Pass::kFilter ? op.result(0) : op.operand(1);
   const TensorType* const other = found->pass == Pass::kForward ? op.result(0) : op.operand(2);
   double bytes = found->pass == Pass::kInput ? bytes_moved(image) : 0;
-  if (device.convolution_layout == ConvolutionLayout::kChannelsLast &&
-      !is_matrix_product(op, filter)) {
+  if (device.convolution_layout == ConvolutionLayout::kChannelsLast && !is_matrix_product(filter)) {
     bytes += bytes_with_whole_channels(op, image) + bytes_with_whole_channels(op, other);
   }
   return Bytes{std::llround(std::min(bytes, 0x1p53))};

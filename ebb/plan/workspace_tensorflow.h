@@ -2,12 +2,13 @@
 //
 //   convolutions   cuDNN's kernels for tensor cores want channels last. What is not gets there and
 //                  back in scratch memory: both images, channels filled up to a multiple of four.
-//                  One point by one point without strides is a matrix product, and needs none.
+//                  One point by one point is a matrix product, and does without where it must.
 //   gradients of   are computed into a second tensor, which becomes the result; the first is
 //   their inputs   dropped then.
 //
 // Measured with TensorFlow 2.21 and cuDNN 9 on an H200 (docs/benchmarks.md). The scratch memory is
-// cuDNN's choice: where there is less, TensorFlow takes a slower algorithm.
+// cuDNN's choice: where there is less, TensorFlow takes another algorithm, and where there is more,
+// it may take more.
 #pragma once
 
 #include "ebb/base/units.h"

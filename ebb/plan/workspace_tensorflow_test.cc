@@ -26,7 +26,6 @@ Bytes workspace(const std::string& line, const Device& device = tensor_cores()) 
 }
 
 constexpr const char* kStrides = R"({data_format = "NCHW", strides = [1, 1, 1, 1]})";
-constexpr const char* kByTwo = R"({data_format = "NCHW", strides = [1, 1, 2, 2]})";
 
 TEST(WorkspaceTensorflow, BothImagesChangeTheirLayoutWithChannelsByFours) {
   EXPECT_EQ(workspace(std::string("  %r: f32[2,8,4,4] = tf::Conv2D(%x, %w) ") + kStrides),
@@ -46,11 +45,9 @@ TEST(WorkspaceTensorflow, TheGradientOfTheInputIsThereTwice) {
       Bytes{256 + 512 + 1024});
 }
 
-TEST(WorkspaceTensorflow, OnePointIsAProductUnlessThereAreStrides) {
+TEST(WorkspaceTensorflow, OnePointIsAProduct) {
   EXPECT_EQ(workspace(std::string("  %r: f32[2,8,4,4] = tf::Conv2D(%x, %point) ") + kStrides),
             Bytes{});
-  EXPECT_EQ(workspace(std::string("  %r: f32[2,8,2,2] = tf::Conv2D(%x, %point) ") + kByTwo),
-            Bytes{512 + 256});
   EXPECT_EQ(
       workspace(std::string("  %r: f32[2,2,4,4] = tf::Conv2DBackpropInput(%sizes, %point, %dy) ") +
                 kStrides),

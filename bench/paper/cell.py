@@ -5,8 +5,8 @@
                                   "budget": "14GiB"}'
 
 The last line of the output is a JSON object. ``front`` is ``session`` (tf_keras, TensorFlow 1 graphs and sessions, as in
-the paper) or ``keras`` (Keras 3 and its own loop). With ``parameters`` the paper's class rewrites the graph (session) or
-the plug-in does (keras); with ``budget`` the plug-in plans. ``limit`` is what TensorFlow may take of the GPU: a limit of
+the paper) or ``keras`` (Keras 3 and its own loop). With ``parameters`` the paper's class rewrites the graph, or, in Keras
+and where ``way`` is ``plugin``, the plug-in does; with ``budget`` the plug-in plans. ``limit`` is what TensorFlow may take of the GPU: a limit of
 its own allocator, or, where ``allocator`` is ``cuda_malloc_async``, which has none, what a second process leaves free
 (and ``context`` bytes for CUDA itself). Images and labels are made once and stay on the GPU, as in the benchmarks that
 the paper used.
@@ -34,6 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "environment": {},  # read by TensorFlow
     "budget": None,
     "parameters": None,
+    "way": "class",
     "options": {},  # more of enable(...), with a budget
     "deterministic": False,
     "warm_up": 3,
@@ -155,7 +156,7 @@ def in_session(cell: dict[str, Any], machine: Machine, seen: dict[str, Any]) -> 
             train = tf.group(optimizer.minimize(loss, var_list=model.trainable_weights), *model.updates)
         start = tf1.global_variables_initializer()
     seen["nodes"] = len(graph.get_operations())
-    if cell["parameters"] is not None:
+    if cell["parameters"] is not None and cell["way"] == "class":
         begin = time.perf_counter()
         lms = ebb.tensorflow.LMS({"optimizer"}, **machine.places, **cell["parameters"])
         seen |= {"rewrite": lms.run(graph=graph), "rewrite_seconds": time.perf_counter() - begin}
@@ -199,14 +200,16 @@ def in_keras(cell: dict[str, Any], machine: Machine, seen: dict[str, Any]) -> It
         labels = labels if of_classes else tf.cast(labels, tf.float32)
         optimizer = keras.optimizers.SGD(0.01, momentum=0.9) if of_classes else keras.optimizers.Adam(1e-4)
         model.compile(optimizer=optimizer, loss=network.loss, jit_compile=False)
-    if cell["parameters"] is not None:
-        ebb.tensorflow.enable(**machine.places, **cell["parameters"])
 
     def step() -> float:
         with tf.device(machine.accelerator):
             return float(model.train_on_batch(images, labels))
 
     yield step
+
+
+def by_plugin(cell: dict[str, Any]) -> bool:
+    return cell["front"] == "keras" or cell["way"] == "plugin"
 
 
 def measure(cell: dict[str, Any]) -> dict[str, Any]:
@@ -221,17 +224,21 @@ def measure(cell: dict[str, Any]) -> dict[str, Any]:
         tf.config.experimental.enable_op_determinism()
     if cell["budget"]:
         ebb.tensorflow.enable(budget=cell["budget"], **machine.places, **cell["options"])
+    elif cell["parameters"] is not None and by_plugin(cell):
+        ebb.tensorflow.enable(**machine.places, **cell["parameters"])
     front = {"session": in_session, "keras": in_keras}[cell["front"]](cell, machine, seen)
     try:
         train(cell, machine, next(front), seen)
         next(front, None)
     except tf.errors.ResourceExhaustedError as error:
         seen |= {"state": "out of memory", "error": str(error).splitlines()[0][:300]}
-    if cell["budget"] or (cell["parameters"] is not None and cell["front"] == "keras"):
+    if cell["budget"] or (cell["parameters"] is not None and by_plugin(cell)):
         graphs = ebb.tensorflow.last_report().graphs
         graph = max(graphs, key=lambda each: each.nodes)
-        names = ("nodes", "tensors_swapped", "bytes_swapped", "tensors_recomputed", "problem", "seconds", "peak_bytes", "measured_bytes")
-        seen["ebb"] = {name: getattr(graph, name) for name in (*names, "budget_bytes", "step_seconds")}
+        tensors = ("tensors_swapped", "bytes_swapped", "tensors_recomputed")
+        memory = ("budget_bytes", "peak_bytes", "measured_bytes")
+        names = ("nodes", *tensors, *memory, "step_seconds", "problem", "seconds")
+        seen["ebb"] = {name: getattr(graph, name) for name in names}
         if graph.problem and seen["state"] == "trained":
             seen["state"] = "not rewritten"
     return seen

@@ -250,6 +250,11 @@ def test_shapes_that_depend_on_data_are_refused_with_their_line():
     assert "test_capture.py:" in message
 
 
+def test_comparing_tensors_in_python_is_refused_with_its_line():
+    text = refused("needs the values of a tensor", lambda x: x + 1 if torch.equal(x, x * 2) else x)
+    assert "aten.equal" in text and "test_capture.py" in text
+
+
 def test_numbers_read_from_tensors_may_not_decide():
     def then(x):
         return x if x.sum().item() > 0 else -x

@@ -126,7 +126,7 @@ class Step:
                 self._function,
                 args,
                 kwargs,
-                describe(leaves),
+                describe(leaves, self._captured.inputs.values()),
                 "Compile with the largest batch or more budget, drop the last batch "
                 "(drop_last=True), or train such batches eagerly, outside of the budget: "
                 "other_batches='eager'",
@@ -188,7 +188,7 @@ class Step:
                     getattr(self._task, what),
                     args,
                     kwargs,
-                    f"to {what} {describe(leaves)}",
+                    f"to {what} {describe(leaves, self._captured.inputs.values())}",
                     "Use smaller batches for it, or evaluate eagerly, outside of the budget: model.eval() "
                     "and torch.no_grad()",
                 )

@@ -327,6 +327,16 @@ def test_numbers_read_from_tensors_are_not_returned():
     refused("return the tensor", lambda x: x.sum().item(), torch.ones(3))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [lambda z: z * 1j, lambda z: torch.add(z, 1 + 2j), lambda z: torch.full_like(z, 1j)],
+    ids=["operand", "added", "fill"],
+)
+def test_complex_numbers_as_constants_are_refused_with_their_line(function):
+    match = "complex numbers as constants are not captured.*test_unusual_steps.py.*compute in real numbers"
+    refused(match, function, torch.ones(3, dtype=torch.complex64))
+
+
 def test_lazy_conjugation_is_refused():
     refused("_conj", lambda z: z.conj() @ z, torch.ones(3, dtype=torch.complex64))
 

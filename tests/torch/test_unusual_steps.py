@@ -1,6 +1,7 @@
 """Steps that do unusual things: the same bits, or a refusal, never something else."""
 
 import copy
+import pickle
 import threading
 
 import pytest
@@ -429,6 +430,16 @@ def test_batches_that_lie_otherwise_have_eager_bits():
     turned = x.t().contiguous().t()
     for batch in ((x, y), (turned, y), (x, y)):
         assert torch.equal(step(*batch), eager(*batch))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_compiled_step_is_neither_copied_nor_pickled(copied):
+    model, batch = perceptron(), vectors()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    with pytest.raises(ebb.Error, match=r"neither copied nor pickled.*model.state_dict\(\)"):
+        copied(step)
+    assert torch.isfinite(step(*batch))
 
 
 def test_saving_a_step_that_has_trained_changes_nothing(tmp_path):

@@ -264,6 +264,12 @@ class Step:
             self._finalizer()
             self._programs = None
 
+    def __reduce__(self) -> Any:
+        raise Error(
+            "a compiled step is neither copied nor pickled: it has an arena of its own. Save model.state_dict() and "
+            "optimizer.state_dict(), load them where they are needed, and compile there"
+        )
+
     def __enter__(self) -> Step:
         return self
 

@@ -1,6 +1,7 @@
 """Steps that do unusual things: the same bits, or a refusal, never something else."""
 
 import copy
+import os
 import pickle
 import threading
 
@@ -440,6 +441,31 @@ def test_a_compiled_step_is_neither_copied_nor_pickled(copied):
     with pytest.raises(ebb.Error, match=r"neither copied nor pickled.*model.state_dict\(\)"):
         copied(step)
     assert torch.isfinite(step(*batch))
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_saved_files_have_the_permissions_of_new_files(tmp_path, umask):
+    model = perceptron()
+    captured = ebb.torch.capture(
+        model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), vectors()
+    )
+    before = os.umask(umask)
+    try:
+        captured.save(tmp_path / "step.ebb")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {"step.ebb": 0o666 & ~umask, "step.safetensors": 0o666 & ~umask}
+
+
+def test_a_folder_that_is_not_there_is_named_by_the_path_that_was_given(tmp_path):
+    model = perceptron()
+    captured = ebb.torch.capture(
+        model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), vectors()
+    )
+    with pytest.raises(FileNotFoundError) as caught:
+        captured.save(tmp_path / "nowhere" / "step.ebb")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "step.ebb")
 
 
 def test_saving_a_step_that_has_trained_changes_nothing(tmp_path):

@@ -4,6 +4,7 @@
 //   const Result<Bytes> budget = parse_budget("60%", peak.bytes);
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "ebb/base/result.h"
@@ -18,6 +19,9 @@ namespace ebb {
 // budget too: one that asks for nothing. kUsage: what is neither, nothing at all, less than that,
 // and more than 2^60 bytes.
 [[nodiscard]] Result<Bytes> parse_budget(std::string_view text, Bytes unconstrained);
+
+// What to write before the % for a budget of at least `bytes`, in hundredths: "60.01".
+std::string per_cent_for(Bytes bytes, Bytes unconstrained);
 
 // What the lines hold at most (order/liveness.h), with the workspaces of the costs: a profile knows
 // some that the text does not.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "ebb/graph/ebb_ops.h"
+#include "ebb/plan/budget.h"
 #include "ebb/report/plan_summary.h"
 
 namespace ebb {
@@ -114,8 +115,8 @@ std::string say_infeasible(const Planned& planned, const PlanOptions& options) {
     return fmt::format("{} with {} on the host; more there would help", asked,
                        to_human(options.host_budget.value_or(Bytes{})));
   }
-  return fmt::format("{}; the least budget found is {} ({:.1f} %)", asked, to_text(it.least),
-                     per_cent(it.least, planned.unconstrained));
+  return fmt::format("{}; the least budget found is {} ({} %)", asked, to_text(it.least),
+                     per_cent_for(it.least, planned.unconstrained));
 }
 
 std::string explain_infeasible(const Planned& planned, const PlanOptions& options) {

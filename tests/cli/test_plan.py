@@ -109,13 +109,15 @@ def test_where_nothing_fits_it_says_why_and_what_would(ebb, step, tmp_path):
         "       300 B  %a: 'b' reads it\n"
         "       300 B  %b: 'b' makes it\n"
         "What would help: a budget of 600B; a smaller batch.\n"
-        "ebb: step.ebb: no plan fits into 500 B (56 %); the least budget found is 600B (66.7 %)\n"
+        "ebb: step.ebb: no plan fits into 500 B (56 %); the least budget found is 600B (66.67 %)\n"
     )
     report = json.loads(done.stdout)
     assert report["feasible"] is False
     assert report["least_budget_bytes"] == 600
     assert not (tmp_path / "step.plan").exists()
     assert plan(ebb, "--budget", "600B").returncode == 0
+    assert plan(ebb, "--budget", "66.67%").returncode == 0
+    assert plan(ebb, "--budget", "66.66%").returncode == 4
 
 
 def test_with_what_a_plan_needs_on_the_host_there_is_a_plan(ebb):

@@ -77,6 +77,42 @@ def test_wrong_usage_is_status_2(ebb, args, tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize(
+    ("args", "said", "told"),
+    [
+        (["bogus"], "there is no command 'bogus'", "ebb"),
+        (["shwo", "x"], "there is no command 'shwo'; did you mean 'show'?", "ebb"),
+        (["rum", "x", "--budget", "3"], "there is no command 'rum'; did you mean 'run'?", "ebb"),
+        (["--hlep"], "ebb has no option '--hlep'; did you mean '--help'?", "ebb"),
+        (["show", "x", "--jsno"], "ebb show has no option '--jsno'; did you mean '--json'?", "ebb show"),
+        (["show", "--jsno"], "ebb show has no option '--jsno'; did you mean '--json'?", "ebb show"),
+        (["plan", "x", "--bugdet", "3"], "ebb plan has no option '--bugdet'; did you mean '--budget'?", "ebb plan"),
+        (["plan", "x", "--bugdet=3"], "ebb plan has no option '--bugdet'; did you mean '--budget'?", "ebb plan"),
+        (["show", "x", "--frobnicate"], "ebb show has no option '--frobnicate'", "ebb show"),
+        (["show", "x", "y"], "ebb show has no use for 'y'", "ebb show"),
+    ],
+)
+def test_a_mistyped_word_is_named_and_the_nearest_one(ebb, args, said, told):
+    done = ebb(*args)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"ebb: {said}\nebb: '{told} --help' tells more\n"
+
+
+def test_what_is_required_is_asked_for_where_nothing_is_mistyped(ebb):
+    assert ebb("show").stderr.startswith("ebb: IN is required\n")
+
+
+@pytest.mark.parametrize("command", [["show"], ["verify"], ["convert", "OUT"]])
+def test_the_tensors_of_a_step_are_not_its_graph(ebb, tmp_path, command):
+    (tmp_path / "step.safetensors").write_bytes(b"\x02\0\0\0\0\0\0\0{}")
+    done = ebb(command[0], "step.safetensors", *["out.ebb" for _ in command[1:]])
+    assert (done.returncode, done.stdout) == (3, "")
+    assert done.stderr == (
+        "ebb: step.safetensors has the tensors of a step and not its graph; give step.ebb, which is "
+        "written beside it\n"
+    )
+
+
 def test_a_missing_file_is_status_3(ebb):
     done = ebb("show", "nowhere.ebb")
     assert done.returncode == 3

@@ -1,5 +1,6 @@
 """What capture makes of a step, and what it refuses."""
 
+import collections
 import re
 
 import pytest
@@ -170,6 +171,25 @@ def test_dict_batches_go_to_the_model_by_name():
     assert {"features", "labels"} == set(step.captured.inputs)
     expected = F.cross_entropy(model.layer(features), labels)
     assert torch.equal(step(**batch), expected.detach())
+    step.close()
+
+    # So do mappings that are no dict, as tokenizers give them.
+    step = ebb.torch.compile(model, None, optimizer, collections.UserDict(batch))
+    assert {"features", "labels"} == set(step.captured.inputs)
+    expected = F.cross_entropy(model.layer(features), labels)
+    assert torch.equal(step(collections.UserDict(batch)), expected.detach())
+
+
+def test_a_mapping_that_is_no_dict_within_a_batch_is_refused():
+    features, labels = vectors()
+    model = perceptron()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batch = (collections.UserDict(input=features), labels)
+    with pytest.raises(ebb.Error, match=r"the batch has a UserDict in it.*dict\(batch\)"):
+        ebb.torch.capture(model, F.cross_entropy, optimizer, batch)
+    with pytest.raises(ebb.Error, match="the batch has a UserDict in it"):
+        ebb.torch.capture_step(lambda batch: model(batch["input"]).sum(), batch[:1])
+    ebb.torch.capture(model, F.cross_entropy, optimizer, (dict(batch[0]), labels))
 
 
 def test_gradients_nobody_asked_for_are_not_computed():
@@ -228,6 +248,11 @@ def test_control_flow_on_data_is_refused_with_its_line():
 def test_shapes_that_depend_on_data_are_refused_with_their_line():
     message = refused("shape depends on data", lambda x: x[x > 0].sum().expand(5, 3))
     assert "test_capture.py:" in message
+
+
+def test_comparing_tensors_in_python_is_refused_with_its_line():
+    text = refused("needs the values of a tensor", lambda x: x + 1 if torch.equal(x, x * 2) else x)
+    assert "aten.equal" in text and "test_capture.py" in text
 
 
 def test_numbers_read_from_tensors_may_not_decide():

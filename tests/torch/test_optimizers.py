@@ -182,6 +182,59 @@ def test_a_tensor_made_of_a_hyperparameter_is_refused():
         ebb.torch.capture(model, F.cross_entropy, TensorOfRate(model.parameters(), lr=0.1), batch)
 
 
+@pytest.mark.parametrize(
+    ("make", "remedy"),
+    [
+        (lambda p, lr: torch.optim.Adam(p, lr=lr), "give a number, or fused=True"),
+        (lambda p, lr: torch.optim.Adam(p, lr=lr, foreach=False), "give a number, or fused=True"),
+        (lambda p, lr: torch.optim.SGD(p, lr=lr, momentum=0.9), "give a number, or fused=True"),
+        (lambda p, lr: torch.optim.RMSprop(p, lr=lr), "give a number"),
+    ],
+)
+def test_a_learning_rate_that_is_a_tensor_and_read_in_python_is_refused_by_its_name(make, remedy):
+    model, batch = perceptron(), vectors()
+    optimizer = make(model.parameters(), torch.tensor(0.01))
+    with pytest.raises(ebb.Error) as caught:
+        ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    assert str(caught.value) == (
+        f"lr of {type(optimizer).__name__} is a tensor, and the optimizer reads a number out of it; {remedy}"
+    )
+    assert isinstance(optimizer.param_groups[0]["lr"], torch.Tensor) and not optimizer.state
+
+
+@pytest.mark.parametrize("kind", ["RAdam", "Adafactor", "ASGD", "Rprop"])
+@pytest.mark.parametrize("trained", [False, True])
+def test_an_optimizer_that_cannot_be_captured_is_named_with_the_remedy(kind, trained):
+    model, batch = perceptron(), vectors()
+    optimizer = getattr(torch.optim, kind)(model.parameters())
+    if trained:
+        ebb.torch._step_function.step_function(model, F.cross_entropy, optimizer)(*batch)
+    with pytest.raises(ebb.Error, match=f"^{kind} cannot be captured: it .*Use another optimizer$"):
+        ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+
+
+def test_adagrad_without_decay_is_refused_with_what_works():
+    model, batch = perceptron(), vectors()
+    with pytest.raises(ebb.Error, match="^Adagrad with lr_decay=0 .*another lr_decay, or fused=True"):
+        ebb.torch.capture(model, F.cross_entropy, torch.optim.Adagrad(model.parameters()), batch)
+    train_both(
+        perceptron, F.cross_entropy, lambda m: torch.optim.Adagrad(m.parameters(), fused=True), [batch], steps=3
+    )
+
+
+class Deciding(torch.optim.SGD):
+    def step(self, closure=None):
+        for parameter in self.param_groups[0]["params"]:
+            if parameter.grad.sum() > 0:
+                parameter.data.sub_(parameter.grad)
+
+
+def test_an_optimizer_of_ones_own_is_named_with_its_line():
+    model, batch = perceptron(), vectors()
+    with pytest.raises(ebb.Error, match="^Deciding cannot be captured: .*test_optimizers.py.*grad.sum"):
+        ebb.torch.capture(model, F.cross_entropy, Deciding(model.parameters(), lr=0.1), batch)
+
+
 def test_lbfgs_is_refused():
     model, batch = perceptron(), vectors()
     with pytest.raises(ebb.Error, match="LBFGS"):

@@ -154,9 +154,21 @@ def test_a_batch_that_cannot_be_captured_is_refused():
 
     model = Deciding()
     step = ebb.torch.compile(model, F.cross_entropy, OPTIMIZERS["adam"](model), vectors(5))
-    with pytest.raises(ebb.Error, match=r"a batch of \[3, 6\], \[3\] cannot run .*the value of a tensor"):
+    with pytest.raises(ebb.Error, match=r"a batch of \[3, 6\], \[3\] cannot run .*the value of a tensor") as caught:
         step(*vectors(3))
+    assert "memory" not in str(caught.value) and "budget" not in str(caught.value)
     assert torch.isfinite(step(*vectors(5)))
+
+
+@pytest.mark.parametrize("what", ["__call__", "evaluate"])
+def test_a_batch_of_a_wrong_type_is_refused_by_its_type_and_without_advice_about_memory(what):
+    model, (x, y) = perceptron(), vectors(5)
+    step = ebb.torch.compile(model, F.cross_entropy, OPTIMIZERS["adam"](model), (x, y))
+    with pytest.raises(ebb.Error, match=r"a batch of \[5, 6\] float64, \[5\] cannot run .*same dtype") as caught:
+        getattr(step, what)(x.double(), y)
+    for advice in ("more budget", "drop_last", "eager", "smaller"):
+        assert advice not in str(caught.value)
+    assert torch.isfinite(step(x, y))
 
 
 def test_other_batches_can_be_trained_eagerly():

@@ -373,6 +373,7 @@ def test_help_is_documentation_with_examples():
     assert "Examples:\n  ebb run step.ebb\n" in text
     for option in ("--steps", "--state", "--scalar", "--seed", "-o", "--program", "--threads", "--json"):
         assert option in text
+    assert re.search(r"^  --no-cache +Measure anew", text, re.MULTILINE)
 
 
 # What is wrong, and whose turn it is.
@@ -389,7 +390,8 @@ def refused(status, *args, **options):
     ("args", "words"),
     [
         ([], "STEP is required"),
-        (["x.ebb", "--nonsense"], "--nonsense"),
+        (["x.ebb", "--nonsense"], "ebb run has no option '--nonsense'"),
+        (["x.ebb", "--bugdet", "3"], "ebb run has no option '--bugdet'; did you mean '--budget'?"),
         (["x.ebb", "--steps", "0"], "--steps"),
         (["x.ebb", "--threads", "0"], "--threads"),
         (["x.ebb", "--seed", "many"], "--seed: 'many' is no whole number of 64 bits"),
@@ -422,6 +424,13 @@ def test_a_missing_step_or_state_is_named(small, tmp_path):
         "none.safetensors: No such file or directory"
     )
     assert refused(3, small, "--state", tmp_path).endswith("not a regular file")
+
+
+def test_the_tensors_beside_a_step_are_not_taken_for_it(small):
+    path = small.with_suffix(".safetensors")
+    assert refused(3, path) == (
+        f"{path} has the tensors of a step and not its graph; give {small}, which is written beside it"
+    )
 
 
 def test_a_graph_that_is_wrong_is_refused_with_its_line(small):

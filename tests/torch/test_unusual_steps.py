@@ -1,6 +1,8 @@
 """Steps that do unusual things: the same bits, or a refusal, never something else."""
 
 import copy
+import os
+import pickle
 import threading
 
 import pytest
@@ -327,6 +329,16 @@ def test_numbers_read_from_tensors_are_not_returned():
     refused("return the tensor", lambda x: x.sum().item(), torch.ones(3))
 
 
+@pytest.mark.parametrize(
+    "function",
+    [lambda z: z * 1j, lambda z: torch.add(z, 1 + 2j), lambda z: torch.full_like(z, 1j)],
+    ids=["operand", "added", "fill"],
+)
+def test_complex_numbers_as_constants_are_refused_with_their_line(function):
+    match = "complex numbers as constants are not captured.*test_unusual_steps.py.*compute in real numbers"
+    refused(match, function, torch.ones(3, dtype=torch.complex64))
+
+
 def test_lazy_conjugation_is_refused():
     refused("_conj", lambda z: z.conj() @ z, torch.ones(3, dtype=torch.complex64))
 
@@ -419,6 +431,41 @@ def test_batches_that_lie_otherwise_have_eager_bits():
     turned = x.t().contiguous().t()
     for batch in ((x, y), (turned, y), (x, y)):
         assert torch.equal(step(*batch), eager(*batch))
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_compiled_step_is_neither_copied_nor_pickled(copied):
+    model, batch = perceptron(), vectors()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    with pytest.raises(ebb.Error, match=r"neither copied nor pickled.*model.state_dict\(\)"):
+        copied(step)
+    assert torch.isfinite(step(*batch))
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o027, 0o077])
+def test_saved_files_have_the_permissions_of_new_files(tmp_path, umask):
+    model = perceptron()
+    captured = ebb.torch.capture(
+        model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), vectors()
+    )
+    before = os.umask(umask)
+    try:
+        captured.save(tmp_path / "step.ebb")
+    finally:
+        os.umask(before)
+    modes = {path.name: path.stat().st_mode & 0o777 for path in tmp_path.iterdir()}
+    assert modes == {"step.ebb": 0o666 & ~umask, "step.safetensors": 0o666 & ~umask}
+
+
+def test_a_folder_that_is_not_there_is_named_by_the_path_that_was_given(tmp_path):
+    model = perceptron()
+    captured = ebb.torch.capture(
+        model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), vectors()
+    )
+    with pytest.raises(FileNotFoundError) as caught:
+        captured.save(tmp_path / "nowhere" / "step.ebb")
+    assert caught.value.filename == str(tmp_path / "nowhere" / "step.ebb")
 
 
 def test_saving_a_step_that_has_trained_changes_nothing(tmp_path):

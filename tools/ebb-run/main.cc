@@ -10,6 +10,7 @@
 #include "ebb/base/result.h"
 #include "run.h"
 #include "tools/ebb/outcome.h"
+#include "tools/ebb/usage.h"
 
 namespace ebb::tool {
 namespace {
@@ -56,6 +57,7 @@ std::optional<std::uint64_t> read_seed(const std::string& text) {
 int read_options_and_run(int argc, char** argv) {
   RunOptions options;
   std::string seed;
+  bool no_cache = false;
   CLI::App app("Run a captured PyTorch training step, without Python", "ebb run");
   app.add_option("STEP", options.step, "The step's graph, an .ebb text; - is standard input")
       ->required();
@@ -98,7 +100,7 @@ int read_options_and_run(int argc, char** argv) {
           ->type_name("FILE.json");
   auto* program = app.add_flag("--program", options.program,
                                "Print the instructions and where everything lies, and run nothing");
-  app.add_flag("!--no-cache", options.cache,
+  app.add_flag("--no-cache", no_cache,
                "Measure anew, and keep nothing: as with EBB_CACHE=off in the environment");
   app.add_option("--threads", options.threads,
                  "Threads an operation may use (default: as PyTorch has it, one a core)")
@@ -112,8 +114,9 @@ int read_options_and_run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {
     return app.exit(asked);
   } catch (const CLI::ParseError& wrong) {
-    return report_usage(wrong.what(), "ebb run");
+    return report_usage(app, wrong);
   }
+  options.cache = !no_cache;
   if (*seed_option) {
     options.seed = read_seed(seed);
     if (!options.seed) {

@@ -83,7 +83,7 @@ Result<int> convert(const ConvertOptions& options) {
   }
   const auto form = asked_form(options);
   if (!form) return fail(form.error());
-  auto content = read_file(options.input);
+  auto content = read_graph_file(options.input);
   if (!content) return fail(content.error());
   const bool only_changes_form =
       (!*form || is_tensorflow(**form)) && is_tensorflow_file(options.input, *content);

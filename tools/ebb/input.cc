@@ -83,9 +83,21 @@ bool is_tensorflow_file(const std::string& path, std::string_view content) {
   return !begins_like_ebb(content) && (is_binary(content) || is_textproto(content));
 }
 
+Result<std::string> read_graph_file(const std::string& path) {
+  constexpr std::string_view kState = ".safetensors";
+  if (path.ends_with(kState)) {
+    const std::string graph = path.substr(0, path.size() - kState.size()) + ".ebb";
+    return fail(ErrorKind::kBadInput,
+                fmt::format("{} has the tensors of a step and not its graph; give {}, which is "
+                            "written beside it",
+                            shown_name(path), shown_name(graph)));
+  }
+  return read_file(path);
+}
+
 Result<InputGraph> read_input(const std::string& path, const TensorFlowOptions& options) {
   const Progress progress("reading");
-  auto content = read_file(path);
+  auto content = read_graph_file(path);
   if (!content) return fail(content.error());
   return read_content(path, *std::move(content), options);
 }
@@ -104,7 +116,7 @@ Result<InputGraph> read_valid_input(const std::string& path, std::string content
 
 Result<InputGraph> read_valid_input(const std::string& path, const TensorFlowOptions& options) {
   const Progress progress("reading");
-  auto content = read_file(path);
+  auto content = read_graph_file(path);
   if (!content) return fail(content.error());
   return read_valid_input(path, *std::move(content), options);
 }

@@ -29,6 +29,10 @@ Error in_file(Error error, const std::string& path);
 // other name the content does.
 bool is_tensorflow_file(const std::string& path, std::string_view content);
 
+// The bytes of a file that is to be a graph. One whose name says that it has a captured step's
+// tensors is refused before it is read, which takes long.
+[[nodiscard]] Result<std::string> read_graph_file(const std::string& path);
+
 struct InputGraph {
   std::string path;
   ParsedGraph parsed;                        // nodes that come from no text are on line 0

@@ -5,6 +5,7 @@
 
 #include "commands.h"
 #include "outcome.h"
+#include "usage.h"
 
 namespace ebb::tool {
 namespace {
@@ -30,8 +31,7 @@ int run(int argc, char** argv) {
   } catch (const CLI::Success& asked) {  // --help or --version
     return app.exit(asked);
   } catch (const CLI::ParseError& wrong) {
-    const auto chosen = app.get_subcommands();
-    return report_usage(wrong.what(), chosen.empty() ? "ebb" : "ebb " + chosen[0]->get_name());
+    return report_usage(app, wrong);
   }
   for (const Command& command : commands) {
     if (!command.app->parsed()) continue;

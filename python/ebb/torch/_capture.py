@@ -7,7 +7,7 @@ import contextvars
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -45,7 +45,7 @@ def capture(
 
     `batch` is `(inputs, targets)`: the loss is `loss_fn(model(inputs), targets)`. Inputs that are
     a tuple or a dict are spread over the model's arguments. More than two items: all but the last
-    are inputs. A dict is spread as a whole, and the loss is `loss_fn(output, batch)`. Without
+    are inputs. A dict, or another mapping, is spread as a whole, and the loss is `loss_fn(output, batch)`. Without
     `loss_fn` the model's output is the loss, or has it as `.loss` or `["loss"]`.
 
     Nothing is computed, and neither model nor optimizer is changed.
@@ -122,6 +122,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
     if not torch.is_grad_enabled():
         raise Error("a training step is captured with gradients on, and they are off here (no_grad)")
     leaves, tree = pytree.tree_flatten((args, kwargs))
+    _refuse_mappings(leaves)
     tensors = _named_state(modules)
     device = _device(leaves, tensors)
     names = Names()
@@ -273,7 +274,7 @@ def _check_outputs(leaves: list[Any]) -> None:
 def batch_arguments(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
     """A batch given whole, `step((x, y))` or `step({"x": x})`, spread as arguments."""
     if len(args) == 1 and not kwargs:
-        if isinstance(args[0], dict):
+        if isinstance(args[0], Mapping):  # not only dict: tokenizers give mappings of their own
             return (), dict(args[0])
         if isinstance(args[0], (tuple, list)):
             return tuple(args[0]), {}
@@ -323,6 +324,17 @@ def _device(leaves: list[Any], tensors: list[tuple[torch.Tensor, str]]) -> torch
     if len(devices) > 1:
         raise Error(f"the step is on several devices ({', '.join(sorted(map(str, devices)))})")
     return devices.pop() if devices else torch.device("cpu")
+
+
+def _refuse_mappings(leaves: list[Any]) -> None:
+    """What is left whole of a batch is a constant of the step, and its tensors would be too."""
+    for leaf in leaves:
+        if isinstance(leaf, Mapping):
+            kind = type(leaf).__name__
+            raise Error(
+                f"the batch has a {kind} in it, and Ebb finds tensors in dicts, tuples and lists; put "
+                "a dict in its place, as dict(batch) makes it"
+            )
 
 
 def _refuse_distributed(modules: list[torch.nn.Module]) -> None:

@@ -53,8 +53,8 @@ def save(captured: Captured, path: str | os.PathLike[str]) -> None:
         metadata["deterministic"] = "warn" if only_warns else "true"
     for name, value in captured.scalar_values().items():
         metadata[f"scalar.{name}"] = value.hex()
-    _replace(path.with_suffix(".safetensors"), lambda p: save_file(tensors, p, metadata))
-    _replace(path, lambda p: p.write_text(captured.text, encoding="utf-8"))
+    _replace(path.with_suffix(".safetensors"), path, lambda p: save_file(tensors, p, metadata))
+    _replace(path, path, lambda p: p.write_text(captured.text, encoding="utf-8"))
 
 
 def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -70,12 +70,17 @@ def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((last + 1,), (1,), tensor.storage_offset()).clone()
 
 
-def _replace(path: pathlib.Path, write) -> None:
-    """Writes under a temporary name and renames, so that nobody sees half a file."""
+def _replace(path: pathlib.Path, given: pathlib.Path, write) -> None:
+    """Writes under a temporary name and renames, so that nobody sees half a file. What goes wrong with it is
+    said of the path that was given."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        temporary.touch()  # with the permissions of any new file
+        temporary.touch()
+        mode = temporary.stat().st_mode  # of any new file, as the umask says
         write(temporary)
+        temporary.chmod(mode)  # safetensors puts a file of its own there
         os.replace(temporary, path)
+    except OSError as error:
+        raise type(error)(error.errno, error.strerror, str(given)) from error
     finally:
         temporary.unlink(missing_ok=True)

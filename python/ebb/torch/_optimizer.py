@@ -16,7 +16,11 @@ from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
-from torch._subclasses.fake_tensor import FakeTensor
+from torch._subclasses.fake_tensor import (
+    DataDependentOutputException,
+    DynamicOutputShapeException,
+    FakeTensor,
+)
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
@@ -44,6 +48,15 @@ _FILLED = {
     "aten::new_full": "fill_value",
     "aten::scalar_tensor": "s",
     "aten::lift_fresh": "self",
+}
+
+
+# Why PyTorch's own optimizers cannot be captured: the line of the user's code says nothing about it.
+_WHY_NOT = {
+    torch.optim.Adafactor: "it decides in Python by its count of steps",
+    torch.optim.ASGD: "it computes in Python with its count of steps and makes tensors of that",
+    torch.optim.RAdam: "it decides in Python by its count of steps",
+    torch.optim.Rprop: "it makes tensors of its hyperparameters",
 }
 
 
@@ -95,7 +108,7 @@ class Optimizers:
         self._originals: dict[int, list[dict[str, Any]]] = {}
         self._traced: dict[int, list[dict[str, Any]]] = {}
         self.stepped: list[torch.optim.Optimizer] = []
-        self._running = False
+        self._running: torch.optim.Optimizer | None = None
         self._scalar_names: dict[tuple, str] = {}
         self._names: dict[int, str] = {}
         self._thread = threading.get_ident()  # hooks are called for all threads' optimizers
@@ -108,13 +121,15 @@ class Optimizers:
         ]
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, _, error: BaseException | None, __) -> None:
         for hook in self._hooks:
             hook.remove()
         for optimizer in self.seen:
             optimizer.state.clear()
             optimizer.state.update(self._states[id(optimizer)])
             self._set_groups(optimizer, self._originals[id(optimizer)])
+        if self._running is not None and isinstance(error, _REFUSALS):
+            raise _in_words(self._running, error) from error
 
     def check_unchanged(self) -> None:
         """Refuses steps that change hyperparameters: a scheduler belongs outside of the step."""
@@ -161,9 +176,9 @@ class Optimizers:
             raise Error("optimizer.step(closure) cannot be captured; compute the loss before it")
         if not any(optimizer is seen for seen in self.seen):
             self.know(optimizer, {})
-        if self._running:
+        if self._running is not None:
             raise Error("an optimizer's step within an optimizer's step cannot be captured")
-        self._running = True
+        self._running = optimizer
         self.stepped.append(optimizer)
         self._make_state(optimizer)
         self.recorder.names.phase = "optimizer"
@@ -175,13 +190,13 @@ class Optimizers:
         log, self.recorder.log = self.recorder.log, None
         self._settle_state(optimizer)
         self.recorder.names.phase = ""
-        self._running = False
         # Once more, with other values for the hyperparameters: every constant must be the same.
         tape = ScalarTape(None, seed=2)
         with self._trying(optimizer, tape) as trial:
             _run_step(optimizer)
         if trial.log != log:
             self._report_difference(optimizer, log, trial.log)
+        self._running = None
 
     def _report_difference(self, optimizer, log, other) -> None:
         for ours, theirs in zip(log, other, strict=False):
@@ -323,6 +338,38 @@ class Optimizers:
             self._set_groups(optimizer, self._traced[id(optimizer)])
             optimizer.state.clear()
             optimizer.state.update(before)
+
+
+_REFUSALS = (Error, DataDependentOutputException, DynamicOutputShapeException)
+
+
+def _in_words(optimizer: torch.optim.Optimizer, error: BaseException) -> BaseException:
+    """What was refused within an optimizer's step, by the name of the optimizer."""
+    kind = type(optimizer)
+    tensors = [
+        key
+        for group in optimizer.param_groups
+        for key, value in group.items()
+        if key != "params" and any(isinstance(v, torch.Tensor) for v in pytree.tree_leaves(value))
+    ]
+    if isinstance(error, DataDependentOutputException) and tensors:
+        is_on_cuda = any(p.is_cuda for group in optimizer.param_groups for p in group["params"])
+        options = ("fused", "capturable") if is_on_cuda else ("fused",)  # the CPU has no capturable
+        remedies = ["give a number", *(f"{option}=True" for option in options if option in optimizer.defaults)]
+        return Error(
+            f"{tensors[0]} of {kind.__name__} is a tensor, and the optimizer reads a number out of it; "
+            f"{', or '.join(remedies)}"
+        )
+    if kind in _WHY_NOT and not any(group.get("capturable") for group in optimizer.param_groups):
+        return Error(f"{kind.__name__} cannot be captured: {_WHY_NOT[kind]}. Use another optimizer")
+    if kind is torch.optim.Adagrad and any(group["lr_decay"] == 0 for group in optimizer.param_groups):
+        return Error(
+            "Adagrad with lr_decay=0 cannot be captured: it multiplies its count of steps by 0, which "
+            "cannot be told from a constant. Give another lr_decay, or fused=True, or use another optimizer"
+        )
+    if not isinstance(error, Error) or error.message.startswith(kind.__name__):
+        return error
+    return Error(f"{kind.__name__} cannot be captured: {error}", kind=error.kind, code=error.code)
 
 
 def _filled_with(creation: tuple | None) -> float | torch.Tensor | None:

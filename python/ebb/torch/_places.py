@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import linecache
 import pathlib
 import sys
@@ -43,9 +44,10 @@ def user_place() -> str:
 def user_line(error: BaseException | None = None) -> str:
     """`train.py:12, in forward: return self.fc(x)`, for messages; empty when there is none.
 
-    Where we are, or where an exception was raised.
+    Where an exception was raised; without one, or where it was raised in what the user called, where
+    we are.
     """
-    for file, number, function in _places_of(error) if error else _places_here():
+    for file, number, function in itertools.chain(_places_of(error) if error else (), _places_here()):
         if not _is_foreign(file):
             text = linecache.getline(file, number).strip()
             place = f"{_short(file)}:{number}, in {function}"

@@ -7,8 +7,9 @@ order, so that it lies in the same places, and lay out the rest of the arena as 
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -80,16 +81,28 @@ class Programs:
         return program
 
 
-def describe(leaves: list[Any]) -> str:
-    """The shapes of a batch, for messages."""
-    shapes = [str(list(leaf.shape)) for leaf in leaves if isinstance(leaf, torch.Tensor)]
-    return f"a batch of {', '.join(shapes)}" if shapes else "a batch without tensors"
+def describe(leaves: list[Any], compiled: Iterable[torch.Tensor] = ()) -> str:
+    """The shapes of a batch, for messages; and the types that are not those of the batch compiled for."""
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    words = []
+    for tensor, other in itertools.zip_longest(tensors, list(compiled)[: len(tensors)]):
+        is_other_type = other is not None and tensor.dtype != other.dtype
+        dtype = f" {str(tensor.dtype).removeprefix('torch.')}" if is_other_type else ""
+        words.append(f"{list(tensor.shape)}{dtype}")
+    return f"a batch of {', '.join(words)}" if words else "a batch without tensors"
 
 
 def refused(what: str, error: Error, remedy: str) -> Error:
-    """The error of making a program ready, with the words around it."""
+    """The error of making a program ready, with the words around it. The remedy is one for what needs
+    too much memory."""
+    is_short = error.kind == "infeasible"
+    message = (
+        f"{what} cannot run in the memory of the compiled step: {error}\n{remedy}"
+        if is_short
+        else f"{what} cannot run in the compiled step: {error}"
+    )
     return Error(
-        f"{what} cannot run in the memory of the compiled step: {error}\n{remedy}",
+        message,
         kind=error.kind,
         code=error.code,
         dump=error.dump,

@@ -533,6 +533,8 @@ class Recorder(TorchDispatchMode):
             value = bound.get(argument.name)
             kind = str(argument.type)
             if "Tensor" in kind and "Dict" not in kind:
+                if isinstance(value, complex):
+                    raise complex_constant()
                 if isinstance(value, (bool, int, float)):
                     attributes.append((argument.name, self._number(value, reads)))
                 else:
@@ -590,6 +592,8 @@ class Recorder(TorchDispatchMode):
             return quoted(value)
         if isinstance(value, (list, tuple)):
             return "[" + ", ".join(self._number(item, reads) for item in value) + "]"
+        if isinstance(value, complex):
+            raise complex_constant()
         if isinstance(value, (bool, int, float)):
             return self._number(value, reads)
         raise Error(f"an argument of type {type(value).__name__} cannot be captured ({user_line()})")
@@ -634,6 +638,13 @@ def data_dependent(what: str, error: BaseException | None = None) -> Error:
         f"the step {what} and computes on with it in Python, at {user_line(error)}. A captured step does "
         "the same operations every time, whatever the data: keep it in tensors (torch.where instead "
         "of if, masks instead of selections), or do it outside of the step"
+    )
+
+
+def complex_constant() -> Error:
+    return Error(
+        f"complex numbers as constants are not captured, and the step has one, at {user_line()}; compute in "
+        "real numbers"
     )
 
 

@@ -127,7 +127,7 @@ class Step:
                 self._function,
                 args,
                 kwargs,
-                describe(leaves),
+                describe(leaves, self._captured.inputs.values()),
                 "Compile with the largest batch or more budget, drop the last batch "
                 "(drop_last=True), or train such batches eagerly, outside of the budget: "
                 "other_batches='eager'",
@@ -189,7 +189,7 @@ class Step:
                     getattr(self._task, what),
                     args,
                     kwargs,
-                    f"to {what} {describe(leaves)}",
+                    f"to {what} {describe(leaves, self._captured.inputs.values())}",
                     "Use smaller batches for it, or evaluate eagerly, outside of the budget: model.eval() "
                     "and torch.no_grad()",
                 )
@@ -264,6 +264,12 @@ class Step:
         with self._lock:
             self._finalizer()
             self._programs = None
+
+    def __reduce__(self) -> Any:
+        raise Error(
+            "a compiled step is neither copied nor pickled: it has an arena of its own. Save model.state_dict() and "
+            "optimizer.state_dict(), load them where they are needed, and compile there"
+        )
 
     def __enter__(self) -> Step:
         return self

@@ -80,7 +80,9 @@ def in_users_words() -> Iterator[None]:
     """PyTorch's refusals in words that say where, and what to do."""
     try:
         yield
-    except (DataDependentOutputException, DynamicOutputShapeException) as error:
+    except DataDependentOutputException as error:
+        raise data_dependent(f"needs the values of a tensor ({error})", error) from error
+    except DynamicOutputShapeException as error:
         what = f"makes a tensor whose shape depends on data ({error})"
         raise data_dependent(what, error) from error
     except UnsupportedOperatorException as error:

@@ -1,0 +1,72 @@
+#include "usage.h"
+
+#include <algorithm>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "ebb/base/nearest.h"
+#include "ebb/base/result.h"
+#include "outcome.h"
+
+namespace ebb::tool {
+namespace {
+
+bool is_option(std::string_view word) { return word.size() > 1 && word.starts_with('-'); }
+
+std::string say_no_command(const CLI::App& app, const std::string& word) {
+  NearestWord nearest(word);
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    nearest.offer(command->get_name());
+  }
+  return fmt::format("there is no command '{}'{}", printable(word), nearest.hint());
+}
+
+std::string say_no_option(const CLI::App& app, const std::string& command,
+                          const std::string& word) {
+  const std::string_view option = std::string_view(word).substr(0, word.find('='));
+  const std::string_view name = option.substr(std::min(option.find_first_not_of('-'), word.size()));
+  NearestWord nearest(name);
+  for (const CLI::Option* known : app.get_options()) {
+    for (const std::string& long_name : known->get_lnames()) nearest.offer(long_name);
+  }
+  return fmt::format(
+      "{} has no option '{}'{}", command, printable(option),
+      nearest.word().empty() ? "" : fmt::format("; did you mean '--{}'?", nearest.word()));
+}
+
+// What the parser was left with, or nothing where that is not what is wrong.
+std::vector<std::string> left_over(const CLI::App& app, const CLI::ParseError& wrong) {
+  // It asks for what is required before it looks at what is left: `ebb shwo x` wants a command.
+  const bool says_why = dynamic_cast<const CLI::ExtrasError*>(&wrong) != nullptr ||
+                        dynamic_cast<const CLI::RequiredError*>(&wrong) != nullptr;
+  auto words = says_why ? app.remaining(true) : std::vector<std::string>();
+  std::erase(words, "--");
+  return words;
+}
+
+}  // namespace
+
+int report_usage(const CLI::App& app, const CLI::ParseError& wrong) {
+  const auto chosen = app.get_subcommands();
+  const CLI::App& used = chosen.empty() ? app : *chosen.front();
+  const std::string command =
+      chosen.empty() ? app.get_name() : fmt::format("{} {}", app.get_name(), used.get_name());
+  const auto words = left_over(app, wrong);
+  if (words.empty()) return report_usage(wrong.what(), command);
+  if (chosen.empty() && app.get_require_subcommand_min() > 0 && !is_option(words.front())) {
+    return report_usage(say_no_command(app, words.front()), command);
+  }
+  // A word may be the value of an option that is not there; the option says more.
+  const auto option = std::ranges::find_if(words, is_option);
+  if (option != words.end()) return report_usage(say_no_option(used, command, *option), command);
+  if (dynamic_cast<const CLI::RequiredError*>(&wrong) != nullptr) {
+    return report_usage(wrong.what(), command);
+  }
+  return report_usage(fmt::format("{} has no use for '{}'", command, printable(words.front())),
+                      command);
+}
+
+}  // namespace ebb::tool

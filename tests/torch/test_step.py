@@ -17,6 +17,7 @@ from same_bits import bits, differences
 from small_models import Transformer, convolutional, perceptron, sentences, vectors, word_loss
 from torch import nn
 from torch._subclasses import FakeTensorMode
+from torch._subclasses.fake_tensor import in_kernel_invocation_manager
 
 import ebb
 import ebb.torch
@@ -127,19 +128,28 @@ def in_mode(make_mode):
     return run
 
 
+def in_a_fake_kernel(function):
+    with FakeTensorMode() as mode, in_kernel_invocation_manager(mode):
+        function()
+
+
 @pytest.mark.parametrize(
-    "anywhere", [in_mode(torch.inference_mode), in_mode(FakeTensorMode), differentiated], ids=["inference", "fake", "grad"]
+    "anywhere",
+    [in_mode(torch.inference_mode), in_mode(FakeTensorMode), in_a_fake_kernel, differentiated],
+    ids=["inference", "fake", "fake_kernel", "grad"],
 )
 def test_wherever_it_is_collected_parameters_stay_parameters(anywhere):
     model, batch = perceptron(), vectors()
     kept = [compiled(model, batch=batch)]
     values = [bits(p) for p in model.parameters()]
+    arena = [p.data_ptr() for p in model.parameters()]
 
     def collect():
         kept.clear()
         gc.collect()
 
     anywhere(collect)
+    assert not set(arena) & {p.data_ptr() for p in model.parameters()}
     assert [bits(p) for p in model.parameters()] == values
     F.cross_entropy(model(batch[0]), batch[1]).backward()
     assert all(p.grad is not None for p in model.parameters())

@@ -147,8 +147,13 @@ class State:
 @contextlib.contextmanager
 def _as_if_outside() -> Iterator[None]:
     """The collector of garbage may give a step's memory back anywhere: where tensors are fake, or differentiated."""
-    with _disable_current_modes(), temporarily_clear_interpreter_stack(), torch.inference_mode(False):
-        yield
+    is_in_fake_kernel = torch._C._meta_in_tls_dispatch_include()
+    torch._C._set_meta_in_tls_dispatch_include(False)
+    try:
+        with _disable_current_modes(), temporarily_clear_interpreter_stack(), torch.inference_mode(False):
+            yield
+    finally:
+        torch._C._set_meta_in_tls_dispatch_include(is_in_fake_kernel)
 
 
 def _owners(captured: Captured) -> dict[int, tuple]:

@@ -6,6 +6,7 @@
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/plan/budget.h"
 #include "ebb/report/plan_summary.h"
+#include "ebb/report/timeline_summary.h"
 
 namespace ebb {
 namespace {
@@ -23,16 +24,6 @@ double per_cent(Bytes part, Bytes whole) {
 
 std::string tensors(std::size_t count) {
   return fmt::format("{} tensor{}", count, count == 1 ? "" : "s");
-}
-
-std::string stalls(const Timeline& timeline) {
-  std::string out;
-  for (std::size_t i = 0; i < kStallCauseCount; ++i) {
-    if (timeline.stalled[i] == Duration::zero()) continue;
-    out += fmt::format("{}{} {}", out.empty() ? "" : ", ", to_human(timeline.stalled[i]),
-                       name_of(static_cast<StallCause>(i)));
-  }
-  return out.empty() ? "nothing waits" : "waits " + out;
 }
 
 }  // namespace
@@ -74,7 +65,7 @@ std::string to_text(const Planned& planned) {
       to_human(planned.floor));
   out += fmt::format("step:   {}, {:.2f} times the {} without a plan; {}\n", to_human(plan.step()),
                      ratio(plan.step(), planned.unconstrained_step),
-                     to_human(planned.unconstrained_step), stalls(plan.timeline));
+                     to_human(planned.unconstrained_step), stalls_text(plan.timeline));
   out += fmt::format("swapped:  {}, {}, of which the host holds {} at a time\n",
                      tensors(counts.swapped), to_human(counts.swapped_bytes),
                      to_human(plan.arena.host_size));

@@ -35,7 +35,7 @@ def test_without_a_command_it_says_how_to_go_on(ebb):
     assert "--help" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["show", "verify", "convert", "rewrite", "apply", "tune"])
+@pytest.mark.parametrize("command", ["show", "verify", "convert", "rewrite", "apply", "tune", "simulate"])
 def test_help_has_examples(ebb, command):
     done = ebb(command, "--help")
     assert done.returncode == 0
@@ -46,7 +46,7 @@ def test_help_has_examples(ebb, command):
 def test_help_lists_the_commands_and_the_exit_statuses(ebb):
     done = ebb("--help")
     assert done.returncode == 0
-    for word in ("show", "verify", "convert", "rewrite", "apply", "tune", "Exit status: 0 done"):
+    for word in ("show", "verify", "convert", "rewrite", "apply", "tune", "simulate", "Exit status: 0 done"):
         assert word in done.stdout
 
 

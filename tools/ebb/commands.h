@@ -26,6 +26,7 @@ Command add_rewrite(CLI::App& app);
 Command add_plan(CLI::App& app);
 Command add_apply(CLI::App& app);
 Command add_tune(CLI::App& app);
+Command add_simulate(CLI::App& app);
 
 // `run` is another program, which this one becomes. Puts its name among the commands.
 void list_run(CLI::App& app);

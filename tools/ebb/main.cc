@@ -24,7 +24,7 @@ int run(int argc, char** argv) {
       "Exit status: 0 done, 1 a bug in ebb, 2 wrong usage, 3 bad input, 4 infeasible,\n"
       "5 a check said no. 'ebb COMMAND --help' has examples.");
   const Command commands[] = {add_show(app), add_verify(app), add_convert(app), add_rewrite(app),
-                              add_plan(app), add_apply(app),  add_tune(app)};
+                              add_plan(app), add_apply(app),  add_tune(app),    add_simulate(app)};
   list_run(app);
   try {
     app.parse(argc, argv);

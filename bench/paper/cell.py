@@ -132,29 +132,12 @@ class Machine:
 def in_session(cell: dict[str, Any], machine: Machine, seen: dict[str, Any]) -> Iterator[Callable[[], float]]:
     """tf_keras in a TensorFlow 1 graph."""
     import tensorflow as tf
-    import tf_keras
-    from networks import NETWORKS
+    from networks import training_graph
 
     import ebb.tensorflow
 
     tf1 = tf.compat.v1
-    network = NETWORKS[cell["network"]]
-    graph = tf1.Graph()
-    with graph.as_default(), tf1.device(machine.accelerator):
-        tf1.set_random_seed(1)
-        tf_keras.backend.set_learning_phase(1)
-        shape = (cell["batch"], *network.image_shape(cell["side"]))
-        images = tf1.get_variable("images", initializer=tf1.random_uniform(shape, seed=2), trainable=False)
-        shape = (cell["batch"], *network.labels_shape(cell["side"]))
-        of_classes = cell["network"] == "resnet50"
-        made = tf1.random_uniform(shape, maxval=1000 if of_classes else 2, dtype=tf.int32, seed=3)
-        labels = tf1.get_variable("labels", initializer=made if of_classes else tf.cast(made, tf.float32), trainable=False)
-        model = network.build(tf_keras, tf_keras.Input(tensor=tf.identity(images), batch_size=cell["batch"]))
-        loss = network.loss(labels, model.output)
-        with tf1.name_scope("optimizer"):
-            optimizer = tf1.train.MomentumOptimizer(0.01, 0.9) if of_classes else tf1.train.AdamOptimizer(1e-4)
-            train = tf.group(optimizer.minimize(loss, var_list=model.trainable_weights), *model.updates)
-        start = tf1.global_variables_initializer()
+    graph, loss, train, start = training_graph(cell["network"], cell["side"], cell["batch"], machine.accelerator)
     seen["nodes"] = len(graph.get_operations())
     if cell["parameters"] is not None and cell["way"] == "class":
         begin = time.perf_counter()

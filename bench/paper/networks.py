@@ -67,3 +67,33 @@ NETWORKS = {
         _unet3d, lambda side: (side, side, side, 4), lambda side: (side, side, side, 3), _segmentation_loss
     ),
 }
+
+
+def training_graph(name: str, side: int, batch: int, device: str) -> tuple[Any, Any, Any, Any]:
+    """tf_keras in a TensorFlow 1 graph: the graph, its loss, a step of training, and what initialises its variables.
+
+    Images and labels are variables on the device.
+    """
+    import tf_keras
+
+    tf1 = tf.compat.v1
+    network = NETWORKS[name]
+    of_classes = network.loss is _class_loss
+    graph = tf1.Graph()
+    with graph.as_default(), tf1.device(device):
+        tf1.set_random_seed(1)
+        tf_keras.backend.set_learning_phase(1)
+        random_images = tf1.random_uniform((batch, *network.image_shape(side)), seed=2)
+        images = tf1.get_variable("images", initializer=random_images, trainable=False)
+        shape = (batch, *network.labels_shape(side))
+        random_labels = tf1.random_uniform(shape, maxval=1000 if of_classes else 2, dtype=tf.int32, seed=3)
+        if not of_classes:
+            random_labels = tf.cast(random_labels, tf.float32)
+        labels = tf1.get_variable("labels", initializer=random_labels, trainable=False)
+        model = network.build(tf_keras, tf_keras.Input(tensor=tf.identity(images), batch_size=batch))
+        loss = network.loss(labels, model.output)
+        with tf1.name_scope("optimizer"):
+            optimizer = tf1.train.MomentumOptimizer(0.01, 0.9) if of_classes else tf1.train.AdamOptimizer(1e-4)
+            train = tf.group(optimizer.minimize(loss, var_list=model.trainable_weights), *model.updates)
+        start = tf1.global_variables_initializer()
+    return graph, loss, train, start

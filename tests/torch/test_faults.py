@@ -120,13 +120,13 @@ torch.set_num_threads(1)
 torch.use_deterministic_algorithms(True)
 noisy(*trainer(), noisy_batch()).close()  # whatever libraries set up, they have
 model, optimizer = trainer(48)
-batch = noisy_batch(4 * MIB)  # 16 MiB each; the arena has sixteen of these, and the host slab the rest
+batch = noisy_batch(8 * MIB)  # 32 MiB each; the arena has sixteen of these, and the host slab the rest
 untouched = Untouched(model, optimizer)
 without_limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-for more in range(128, 2048, 64):
+for more in range(64, 4096, 96):
     resource.setrlimit(resource.RLIMIT_AS, (address_space() + more * MIB, resource.RLIM_INFINITY))
     try:
-        noisy(model, optimizer, batch, 256 * MIB).close()
+        noisy(model, optimizer, batch, 512 * MIB).close()
         break
     except ebb.Error as error:
         refused = error
@@ -148,12 +148,29 @@ def test_memory_that_the_system_refuses_is_named_in_bytes_with_a_remedy_wherever
     assert last == "trains"
     kinds = [
         r"can't allocate memory: you tried to allocate \d+ bytes.*; when measuring '",
-        r"^256 MiB of host memory cannot be had: .*; give a smaller budget",
-        r"^for what is swapped out, \d+ MiB of host memory cannot be had: .*; give a host budget below that",
+        r"^512 MiB of host memory cannot be had: .*; give a smaller budget",
+        r"^for what is swapped out, [\d.]+ GiB of host memory cannot be had: .*; give a host budget below that",
     ]
     for kind in kinds:
         assert any(re.search(kind, line) for line in refused), (kind, refused)
+    kinds.append(r"^the system has no host memory left for what the step needs besides")  # if a limit is met just there
     assert all(any(re.search(kind, line) for kind in kinds) for line in refused)
+
+
+def test_no_memory_beside_the_arena_is_said_with_a_remedy_and_nothing_has_moved(monkeypatch):
+    def nothing_left(self):
+        raise MemoryError("std::bad_alloc")
+
+    model, optimizer = trainer()
+    batch = noisy_batch()
+    untouched = Untouched(model, optimizer)
+    with monkeypatch.context() as short:
+        short.setattr(_runtime.Step, "program", nothing_left)
+        with pytest.raises(ebb.Error, match="no host memory left .* give a smaller budget or host budget") as caught:
+            noisy(model, optimizer, batch)
+    assert caught.value.kind == "infeasible"
+    untouched.check()
+    check_trains(model, optimizer, batch)
 
 
 # A kernel throws.

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 
 from ._capture import batch_arguments, capture_step
+from ._memory import shortage_is_named
 from ._step import OtherBatches, Step
 from ._step_function import Task
 
@@ -65,7 +66,8 @@ def compile(  # noqa: A001: the name that PyTorch's users expect
     )
     args, kwargs = batch_arguments((batch,), {})
     captured = capture_step(task.step, args, kwargs, modules=model, optimizers=optimizer)
-    return Step(captured, task.step, budget, host_budget, other_batches, task)
+    with shortage_is_named():
+        return Step(captured, task.step, budget, host_budget, other_batches, task)
 
 
 def compile_step(
@@ -81,4 +83,5 @@ def compile_step(
 ) -> Step:
     """The same for any function that does a training step (see `capture_step`)."""
     captured = capture_step(function, args, kwargs, modules=modules, optimizers=optimizers)
-    return Step(captured, function, budget, host_budget, other_batches)
+    with shortage_is_named():
+        return Step(captured, function, budget, host_budget, other_batches)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+from collections.abc import Iterator
 
 import torch
+
+from ebb import Error
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,6 +31,19 @@ class Memory:
     allocator had (your other tensors, and what it keeps for later), and what libraries took meanwhile
     (handles, workspaces, loaded kernels). Not in the budget, and without what the process had before
     besides PyTorch's allocator, as the CUDA context. What other processes took meanwhile counts too. 0 on the CPU."""
+
+
+@contextlib.contextmanager
+def shortage_is_named() -> Iterator[None]:
+    """Around what makes a step: its arena may be had, and then not the little that everything else needs."""
+    try:
+        yield
+    except MemoryError as error:
+        raise Error(
+            "the system has no host memory left for what the step needs besides its arena; give a smaller budget or "
+            "host budget, or end what else uses the memory",
+            kind="infeasible",
+        ) from error
 
 
 class OutsideMeter:

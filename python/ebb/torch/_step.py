@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 import os
 import threading
@@ -72,6 +73,8 @@ class Step:
         first = Program(captured, runtime)
         for name, constant in captured.constants.items():
             fill(view(runtime, name), constant)
+        self._outside_bytes = 0
+        self._look_at(first)  # what may fail for want of memory does so before anything of the user's moves
         blocks: dict = {}
         with uninterrupted():
             self._state = State(captured, lambda name: view(runtime, name, blocks))
@@ -79,9 +82,9 @@ class Step:
             self._finalizer.atexit = False
         self._programs: Programs | None = Programs(first, self._state, host, known)
         # A step that was planned has the whole budget.
-        arena = json.loads(runtime.report())["budget_bytes"] if runtime.plan() else runtime.arena_bytes
+        arena = self._figures["budget_bytes"] if self._plan else self._memory.peak_bytes
         self._outside_bytes = outside.bytes(arena)
-        self._look_at(first)
+        self._memory = dataclasses.replace(self._memory, outside_bytes=self._outside_bytes)
 
     def _look_at(self, first: Program) -> None:
         """What is told about the compiled step; it may be planned again."""

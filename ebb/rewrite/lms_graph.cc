@@ -94,6 +94,20 @@ bool add_backward_clones(const Graph& graph, const std::vector<LmsPhase>& phases
   return added;
 }
 
+// TensorFlow's layout optimizer names a transposition after one of its readers. When the first
+// convolution and its gradient share one, it bears a gradient's name and is none. What it reads
+// says which phase it is of.
+void take_out_shared_layouts(const Graph& graph, std::vector<bool>& is_inside) {
+  for (const NodeId node : graph.order()) {
+    if (is_inside[node.index()]) continue;
+    for (const Operand& operand : graph.operands(node)) {
+      if (!operand.tensor.valid()) continue;
+      const NodeId producer = graph.producer(operand.tensor);
+      if (graph.name(producer).ends_with("-LayoutOptimizer")) is_inside[producer.index()] = false;
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::string> scopes) {
@@ -105,6 +119,7 @@ std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::strin
     is_inside[node.index()] = scopes.empty() ? in_gradient_scope(name) : in_any_scope(name, scopes);
     has_clones = has_clones || graph.clone_of(node).valid();
   }
+  take_out_shared_layouts(graph, is_inside);
   std::vector<LmsPhase> phases = find_phases(graph, is_inside);
   if (!has_clones || !add_backward_clones(graph, phases, is_inside)) return phases;
   return find_phases(graph, is_inside);

@@ -20,7 +20,8 @@ enum class LmsPhase : std::uint8_t {
 // gradients) that neither update a variable nor wait for an operation under the scopes that does.
 // Others that read what backward operations made, as an optimizer outside the scopes, are no
 // forward operations either. Clones that backward operations read, or that wait for one, count as
-// if they were under the scopes. O(nodes + edges).
+// if they were under the scopes; transpositions of TensorFlow's layout optimizer that forward
+// operations read do not, whatever their names. O(nodes + edges).
 std::vector<LmsPhase> find_phases(const Graph& graph, std::span<const std::string> scopes);
 
 // Whether the node is nothing but an edge into a variable: what the paper draws as an update.

@@ -1,9 +1,16 @@
 // Plans for the examples.
+#include <algorithm>
 #include <array>
+#include <atomic>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
 #include "ebb/plan/plan.h"
+#include "ebb/plan/restarts.h"
+#include "ebb/plan/simulate.h"
 #include "ebb/plan/sweep.h"
 #include "ebb/plan/validate.h"
 #include "examples/models.h"
@@ -83,6 +90,91 @@ TEST_P(PlanExample, WithMoreMemoryAStepIsNeverSlower) {
     }
     last = &point;
   }
+}
+
+TEST(FastestPlan, IsTheFastestOfItsSeeds) {
+  const Graph graph = examples::resnet().value();
+  const Device device = find_device("h200").value();
+  PlanOptions options{.evaluations = kSanitized ? 10 : 30};
+  options.budget = Bytes{unconstrained_bytes(graph, device, options).value().count / 100 * 60};
+  constexpr int kSeeds = 4;
+  const Planned fastest = make_fastest_plan(graph, device, options, kSeeds).value();
+  ASSERT_TRUE(fastest.plan);
+  ASSERT_LT(fastest.plan->step(), fastest.unconstrained_step * 3 / 2) << "seeds go on";
+  std::set<Duration> steps;
+  for (int i = 0; i < kSeeds; ++i, ++options.seed) {
+    const Planned planned = make_plan(graph, device, options).value();
+    if (planned.plan) steps.insert(planned.plan->step());
+  }
+  EXPECT_GT(steps.size(), kSanitized ? 0U : 1U) << "all seeds are alike: this shows nothing";
+  EXPECT_EQ(fastest.plan->step(), *steps.begin());
+}
+
+TEST(FastestPlan, WhereMuchIsLostTheBetterHalfOfTheSeedsGoesOn) {
+  const Graph graph = examples::resnet().value();
+  const Device device = find_device("h200").value();
+  PlanOptions options{.may_recompute = false, .evaluations = kSanitized ? 2 : 30};
+  options.budget = Bytes{unconstrained_bytes(graph, device, options).value().count / 100 * 60};
+  constexpr std::size_t kSeeds = kSanitized ? 2 : 4;
+  const Planned fastest = make_fastest_plan(graph, device, options, kSeeds).value();
+  ASSERT_TRUE(fastest.plan);
+  std::vector<std::pair<Duration, std::uint64_t>> tried;
+  for (; tried.size() < kSeeds; ++options.seed) {
+    const Planned planned = make_plan(graph, device, options).value();
+    ASSERT_TRUE(planned.plan);
+    tried.emplace_back(planned.plan->step(), options.seed);
+  }
+  std::sort(tried.begin(), tried.end());
+  ASSERT_GT(tried[0].first, fastest.unconstrained_step * 3 / 2) << "little is lost";
+  options.effort = 4;
+  std::vector<Duration> longer{tried[0].first};
+  for (std::size_t i = 0; i < kSeeds / 2; ++i) {
+    options.seed = tried[i].second;
+    longer.push_back(make_plan(graph, device, options).value().plan->step());
+  }
+  EXPECT_EQ(fastest.plan->step(), *std::min_element(longer.begin(), longer.end()));
+  if (!kSanitized) {
+    EXPECT_LT(fastest.plan->step(), tried[0].first) << "to go on does not help: this shows nothing";
+  }
+}
+
+// Copies hide less well by a rendezvous, and plans for it count on that.
+TEST(TensorFlowPlan, IsMadeForTheWayInWhichItsCopiesWait) {
+  const Graph graph = examples::resnet().value();
+  const Device device = find_device("h200").value();
+  PlanOptions options{.clock = Clock::kRendezvous, .evaluations = kSanitized ? 10 : 300};
+  const int percent = kSanitized ? 60 : 40;
+  options.budget = Bytes{unconstrained_bytes(graph, device, options).value().count / 100 * percent};
+  const Planned rendezvous = make_plan(graph, device, options).value();
+  options.clock = Clock::kEnqueued;
+  const Planned kernels = make_plan(graph, device, options).value();
+  ASSERT_TRUE(rendezvous.plan && kernels.plan);
+  EXPECT_LE(rendezvous.plan->peak(), options.budget);
+  EXPECT_LE(kernels.plan->peak(), options.budget);
+  const Timeline other = simulate(kernels.plan->graph, kernels.plan->costs, Clock::kRendezvous);
+  if (!kSanitized) {  // which leaves little time to search
+    EXPECT_LT(kernels.plan->step(), other.total);
+    EXPECT_LT(rendezvous.plan->step(), other.total);
+  }
+}
+
+TEST(FastestPlan, OneThatLosesLittleIsEnough) {
+  const Graph graph = examples::resnet().value();
+  const Device device = find_device("h200").value();
+  std::atomic<int> searches = 0;
+  PlanOptions options{.evaluations = 10};
+  // Asked before the first evaluation, and a search that is out of time ends.
+  options.is_out_of_time = [&] { return ++searches > 0; };
+  const Bytes all = unconstrained_bytes(graph, device, options).value();
+  options.budget = Bytes{all.count / 100 * 98};
+  const Planned little = make_fastest_plan(graph, device, options).value();
+  ASSERT_TRUE(little.plan);
+  ASSERT_LT(little.plan->step(), little.unconstrained_step * 105 / 100);
+  EXPECT_EQ(searches, 1);
+  options.budget = Bytes{all.count / 100 * 60};
+  const Planned more = make_fastest_plan(graph, device, options).value();
+  ASSERT_GT(more.plan->step(), more.unconstrained_step * 105 / 100);
+  EXPECT_GE(searches, 1 + 8);
 }
 
 INSTANTIATE_TEST_SUITE_P(Examples, PlanExample,

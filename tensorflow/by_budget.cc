@@ -23,22 +23,23 @@ Result<std::optional<Profile>> read_profile(const std::string& path) {
 
 }  // namespace
 
-Result<GraphDefRewritten> rewrite_by_budget(std::string_view graphdef,
-                                            const BudgetParameters& parameters,
-                                            const GraphDefOptions& reading,
-                                            const GraphDefExport& writing) {
+Result<BudgetRewritten> rewrite_by_budget(std::string_view graphdef,
+                                          const BudgetParameters& parameters,
+                                          const GraphDefOptions& reading,
+                                          const GraphDefExport& writing) {
   const auto device = find_device(parameters.device);
   if (!device) return fail(device.error());
   const auto profile = read_profile(parameters.profile);
   if (!profile) return fail(profile.error());
   const auto graph = import_graphdef(graphdef, reading);
   if (!graph) return fail(graph.error());
-  GraphDefRewritten out;
+  BudgetRewritten result;
+  GraphDefRewritten& out = result.rewritten;
   if (was_rewritten(*graph)) {
     out.was_rewritten_before = true;
-    return out;
+    return result;
   }
-  TensorFlowBudget budget{.budget = parameters.budget};
+  TensorFlowBudget budget{.budget = parameters.budget, .clock = clock_of(writing.swap_nodes)};
   if (parameters.batch_size > 0) budget.batch_size = parameters.batch_size;
   if (!parameters.host_budget.empty()) {
     const auto host = parse_bytes(parameters.host_budget);
@@ -46,7 +47,7 @@ Result<GraphDefRewritten> rewrite_by_budget(std::string_view graphdef,
     budget.plan.host_budget = *host;
   }
   if (*profile) budget.plan.profile = &**profile;
-  const auto done = plan_for_tensorflow(*graph, *device, budget);
+  auto done = plan_for_tensorflow(*graph, *device, budget);
   if (!done) return fail(done.error());
   if (!done->planned.plan) {
     return fail(ErrorKind::kInfeasible,
@@ -60,11 +61,13 @@ Result<GraphDefRewritten> rewrite_by_budget(std::string_view graphdef,
     note.pop_back();  // the end of the line
     out.absent.push_back(std::move(note));
   }
-  if (done->planned.plan->file.decisions.empty()) return out;
-  auto bytes = export_graphdef(done->rewritten, writing);
-  if (!bytes) return fail(bytes.error());
-  out.graphdef = *std::move(bytes);
-  return out;
+  if (!done->planned.plan->file.decisions.empty()) {
+    auto bytes = export_graphdef(done->rewritten, writing);
+    if (!bytes) return fail(bytes.error());
+    out.graphdef = *std::move(bytes);
+  }
+  result.planned = std::make_shared<const Graph>(std::move(done->graph));
+  return result;
 }
 
 }  // namespace ebb::grappler

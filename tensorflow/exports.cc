@@ -67,6 +67,7 @@ int ebb_grappler_is_loaded();
 char* ebb_grappler_configure(const char* json);
 void ebb_grappler_disable();
 char* ebb_grappler_report();
+char* ebb_grappler_profile(const char* measured);
 void ebb_grappler_forget_reports();
 void ebb_grappler_free(char* text);
 
@@ -98,6 +99,14 @@ void ebb_grappler_disable() { Plugin::instance().disable(); }
 
 char* ebb_grappler_report() {
   return text_or_problem([] { return Plugin::instance().report(); });
+}
+
+// A profile, or a text that is no JSON object: what is wrong.
+char* ebb_grappler_profile(const char* measured) {
+  return text_or_problem([&]() -> std::string {
+    const auto profile = Plugin::instance().profile(measured);
+    return profile ? *profile : profile.error().message;
+  });
 }
 
 void ebb_grappler_forget_reports() { Plugin::instance().forget_reports(); }

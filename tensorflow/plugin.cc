@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstdio>
 #include <exception>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -13,6 +14,7 @@
 #include "by_budget.h"
 #include "ebb/base/check.h"
 #include "ebb/export/rewrite_graphdef.h"
+#include "ebb/plan/measured_profile.h"
 #include "inference.h"
 #include "other_plugin.h"
 
@@ -104,6 +106,7 @@ void Plugin::disable() {
 void Plugin::forget_reports() {
   const std::scoped_lock lock(mutex_);
   reports_.clear();
+  planned_.clear();
   said_.clear();
   last_unchanged_ = 0;
   calls_ = 0;
@@ -130,6 +133,33 @@ std::string Plugin::report() const {
     out["graphs"].push_back(std::move(graph));
   }
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+Result<std::string> Plugin::profile(std::string_view measured) const {
+  std::vector<std::shared_ptr<const Graph>> graphs;
+  std::shared_ptr<const Configuration> configuration;
+  {
+    const std::scoped_lock lock(mutex_);
+    graphs.assign(planned_.begin(), planned_.end());
+    configuration = configuration_;
+  }
+  if (configuration == nullptr) return fail(ErrorKind::kUsage, "Ebb is not enabled");
+  const auto device = find_device(configuration->budget.device);
+  if (!device) return fail(device.error());
+  std::vector<MeasuredOperation> operations;
+  const Json root = Json::parse(measured);
+  for (const Json& each : root.at("operations")) {
+    MeasuredOperation& operation = operations.emplace_back();
+    operation.name = each.at("name").get<std::string>();
+    operation.time = std::chrono::round<Duration>(
+        std::chrono::duration<double>(each.at("seconds").get<double>()));
+    if (!each.at("workspace").is_null()) {
+      operation.workspace = Bytes{each.at("workspace").get<std::int64_t>()};
+    }
+  }
+  const auto profile = make_profile(graphs, *device, operations);
+  if (!profile) return fail(profile.error());
+  return to_json(*profile);
 }
 
 std::optional<std::string> Plugin::optimize(Passes& passes, const TF_Buffer* graph,
@@ -240,10 +270,16 @@ std::optional<std::string> Plugin::rewrite_scanned(const Configuration& configur
   };
   const GraphDefExport writing{.devices = configuration.devices,
                                .swap_nodes = configuration.swap_nodes};
-  Result<GraphDefRewritten> done =
-      configuration.budget.budget.empty()
-          ? rewrite_graphdef(bytes_of(graph), lms, reading, writing, AbsentNames::kDrop)
-          : rewrite_by_budget(bytes_of(graph), configuration.budget, reading, writing);
+  Result<GraphDefRewritten> done;
+  if (configuration.budget.budget.empty()) {
+    done = rewrite_graphdef(bytes_of(graph), lms, reading, writing, AbsentNames::kDrop);
+  } else if (auto planned =
+                 rewrite_by_budget(bytes_of(graph), configuration.budget, reading, writing)) {
+    done = std::move(planned->rewritten);
+    if (planned->planned != nullptr) keep(std::move(planned->planned));
+  } else {
+    done = fail(planned.error());
+  }
   report.shape_seconds = inference.seconds();
   if (!inference.problem().empty()) {
     say_once(fmt::format("{}: TensorFlow could not infer shapes, so sizes are not known: {}",
@@ -312,6 +348,12 @@ void Plugin::keep(GraphReport report) {
   }
   reports_.push_back(std::move(report));
   if (reports_.size() > kKeptReports) reports_.pop_front();
+}
+
+void Plugin::keep(std::shared_ptr<const Graph> planned) {
+  const std::scoped_lock lock(mutex_);
+  planned_.push_back(std::move(planned));
+  if (planned_.size() > kKeptGraphs) planned_.pop_front();
 }
 
 void Plugin::say_once(const std::string& message) {

@@ -48,6 +48,10 @@ class Plugin {
   void forget_reports();
   // One JSON object: configuration (null when off), calls, graphs.
   [[nodiscard]] std::string report() const;
+  // A profile out of what TensorFlow took for operations of steps that were planned:
+  // {"operations": [{"name": "conv1/Conv2D", "seconds": 5e-6, "workspace": null}]}. kUsage where
+  // nothing of them was.
+  [[nodiscard]] Result<std::string> profile(std::string_view measured) const;
 
   void set_status(TF_Status* status, TF_Code code, const char* message) const {
     api_->TF_SetStatus(status, code, message);
@@ -61,6 +65,7 @@ class Plugin {
  private:
   // Bounded: a program may trace functions without end.
   static constexpr std::size_t kKeptReports = 128;
+  static constexpr std::size_t kKeptGraphs = 4;
   static constexpr std::size_t kKeptMessages = 1024;
 
   struct GraphReport {
@@ -81,6 +86,7 @@ class Plugin {
                                              GraphReport& report);
   void say_what_was_done(const GraphReport& report);
   void keep(GraphReport report);
+  void keep(std::shared_ptr<const Graph> planned);
   // Whether this very graph was the last that was left as it was.
   bool was_left_alone(std::size_t number) const;
   void say_once(const std::string& message);
@@ -92,6 +98,7 @@ class Plugin {
   std::shared_ptr<const Configuration> configuration_;               // null when off
   std::size_t last_unchanged_ = 0;  // a number of the graph that was last left as it was
   std::deque<GraphReport> reports_;
+  std::deque<std::shared_ptr<const Graph>> planned_;  // by a budget, the last ones
   std::set<std::string, std::less<>> said_;
   std::uint64_t calls_ = 0;
   std::uint64_t calls_without_backward_ = 0;

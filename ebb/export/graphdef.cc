@@ -243,6 +243,12 @@ class Exporter {
 
 }  // namespace
 
+// The name of an operator stands in a GraphDef as it is.
+SwapNodes swap_nodes_of(std::string_view graphdef) {
+  const bool has_kernels = graphdef.find(kCopyInOp) != std::string_view::npos;
+  return has_kernels ? SwapNodes::kCopyKernels : SwapNodes::kIdentity;
+}
+
 Result<std::string> export_graphdef(const Graph& graph, const GraphDefExport& options) {
   if (auto ok = check_host_device(options.devices.host, "host"); !ok) return fail(ok.error());
   return Exporter(graph, options).run();

@@ -219,6 +219,8 @@ TEST(GraphDefSwaps, AreCopyKernelsOnTheAcceleratorWhereAskedFor) {
   EXPECT_EQ(find(*graph, "f0.host").op, "_CopyFromGpuToHost");
   EXPECT_EQ(find(*graph, "f0.back").op, "_CopyFromHostToGpu");
   EXPECT_EQ(find(*graph, "f0.back").device, "/device:GPU:0");
+  EXPECT_EQ(swap_nodes_of(bytes), SwapNodes::kCopyKernels);
+  EXPECT_EQ(swap_nodes_of(written(rewritten(graphdef(training())))), SwapNodes::kIdentity);
   expect_kept(bytes);
 }
 

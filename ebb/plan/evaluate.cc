@@ -74,7 +74,7 @@ const Evaluation& Evaluator::evaluate(const Choices& choices) {
   out_.fits_host = fits_host();
   if (fits && out_.fits_host) {
     place_swap_ins();
-    run();
+    run();  // evaluate_time.cc
   }
   out_.verdict = !fits             ? Verdict::kOverBudget
                  : !out_.fits_host ? Verdict::kOverHostBudget
@@ -326,6 +326,7 @@ void Evaluator::place_swap_ins() {
     now += takes_[line];
   }
   starts_[count] = now;
+  const bool meets = options_.clock == Clock::kRendezvous;
   Duration next_start = now;  // of the swap-in below
   for (std::size_t i = out_.ins.size(); i-- > 0;) {
     PlannedSwapIn& in = out_.ins[i];
@@ -333,108 +334,16 @@ void Evaluator::place_swap_ins() {
     const Duration takes = copy_time(link_, size, CopyDirection::kToDevice, true);
     const Duration start = std::min(next_start, starts_[in.first_read]) - takes;
     std::uint32_t line = in.first_read;
-    while (line > in.earliest && starts_[line] > start &&
+    // By a rendezvous it can start only where the executor has stopped for another one: it is to be
+    // asked for before that.
+    const std::uint32_t stop = meets && i > 0 ? out_.ins[i - 1].first_read : kNone;
+    while (line > in.earliest && (starts_[line] > start || line >= stop) &&
            out_.held[line - 1] + size <= options_.budget) {
       out_.held[--line] += size;
     }
     in.line = line;
     next_start = std::min(start, starts_[line]);
   }
-}
-
-// --- 4. Time.
-
-void Evaluator::run() {
-  LinkClock link(link_);
-  const std::size_t count = out_.lines.size();
-  out_.stalled.assign(model_.values.size(), Duration::zero());
-  out_copies_.assign(out_.outs.size(), {});
-  in_copies_.assign(out_.ins.size(), {});
-  // Swap-outs in the order of what makes their values, swap-ins in that of their lines.
-  std::stable_sort(dropped_.begin(), dropped_.end(),
-                   [](const Dropped& a, const Dropped& b) { return a.last_line < b.last_line; });
-  std::vector<std::uint32_t>& outs = out_order_;
-  std::vector<std::uint32_t>& ins = in_order_;
-  outs.resize(out_.outs.size());
-  ins.resize(out_.ins.size());
-  for (std::uint32_t i = 0; i < outs.size(); ++i) outs[i] = i;
-  for (std::uint32_t i = 0; i < ins.size(); ++i) ins[i] = i;
-  const auto producer = [&](std::uint32_t out) {
-    return model_.values[out_.outs[out].value].producer + 1;  // 0: there from the start
-  };
-  std::sort(outs.begin(), outs.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return producer(a) != producer(b) ? producer(a) < producer(b) : a < b;
-  });
-  std::sort(ins.begin(), ins.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return out_.ins[a].line != out_.ins[b].line ? out_.ins[a].line < out_.ins[b].line : a < b;
-  });
-
-  Duration now{};
-  std::size_t next_out = 0;
-  std::size_t next_in = 0;
-  std::size_t next_read = 0;
-  std::size_t next_dropped = 0;
-  Bytes leaving;     // of `leaving_`
-  leaving_.clear();  // swap-outs whose bytes no line uses any more, and are not released
-  std::optional<CopyId> last_released;
-  const auto start_outs = [&](std::uint32_t operation_plus_one) {
-    while (next_out < outs.size() && producer(outs[next_out]) == operation_plus_one) {
-      const std::uint32_t out = outs[next_out++];
-      out_copies_[out] =
-          link.add(CopyDirection::kToHost, model_.values[out_.outs[out].value].size, now);
-    }
-  };
-  const auto wait = [&](CopyId copy, std::uint32_t value) {
-    const Duration end = link.end_of(copy);
-    if (end <= now) return;
-    out_.stalled[value] += end - now;
-    now = end;
-  };
-  const auto ends_before = [&](std::uint32_t a, std::uint32_t b) {
-    return out_copies_[a].index < out_copies_[b].index;
-  };
-  const auto release = [&](std::size_t index, std::uint32_t line) {
-    const std::uint32_t out = leaving_[index];
-    leaving_.erase(leaving_.begin() + static_cast<std::ptrdiff_t>(index));
-    leaving -= model_.values[out_.outs[out].value].size;
-    out_.outs[out].line = line;
-    const CopyId copy = out_copies_[out];
-    if (!last_released || last_released->index < copy.index) last_released = copy;
-    wait(copy, out_.outs[out].value);
-  };
-
-  start_outs(0);
-  for (std::uint32_t line = 0; line < count; ++line) {
-    while (next_dropped < dropped_.size() && dropped_[next_dropped].last_line < line) {
-      const std::uint32_t out = states_[dropped_[next_dropped++].value].copied_out;
-      // In the order in which they end.
-      leaving_.insert(std::upper_bound(leaving_.begin(), leaving_.end(), out, ends_before), out);
-      leaving += model_.values[out_.outs[out].value].size;
-    }
-    while (!leaving_.empty() && link.ends_by(out_copies_[leaving_.front()], now)) release(0, line);
-    while (out_.held[line] + leaving > options_.budget && !leaving_.empty()) release(0, line);
-    out_.peak = std::max(out_.peak, out_.held[line] + leaving);
-    for (; next_in < ins.size() && out_.ins[ins[next_in]].line == line; ++next_in) {
-      const PlannedSwapIn& in = out_.ins[ins[next_in]];
-      const std::uint32_t out = states_[in.value].copied_out;
-      const auto place = std::lower_bound(leaving_.begin(), leaving_.end(), out, ends_before);
-      if (place != leaving_.end() && *place == out) {
-        release(static_cast<std::size_t>(place - leaving_.begin()), line);
-      }
-      std::vector<CopyId> after{out_copies_[out]};
-      if (last_released) after.push_back(*last_released);
-      in_copies_[ins[next_in]] =
-          link.add(CopyDirection::kToDevice, model_.values[in.value].size, now, std::move(after));
-    }
-    for (; next_read < out_.reads.size() && out_.reads[next_read].line == line; ++next_read) {
-      const PlannedRead& read = out_.reads[next_read];
-      if (!read.is_clone) wait(in_copies_[read.copy], read.value);
-    }
-    now += takes_[line];
-    if (!out_.lines[line].is_clone) start_outs(out_.lines[line].operation + 1);
-  }
-  for (const CopyId copy : out_copies_) now = std::max(now, link.end_of(copy));
-  out_.total = now;
 }
 
 bool Evaluator::fits_host() {

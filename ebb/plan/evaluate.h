@@ -9,9 +9,11 @@
 //                or comes back earlier, or was not let go.
 //   2. memory    what each line holds, if copies took no time.
 //   3. swap-ins  from the last to the first: as late as lets the copy end before its reader,
-//                but not where a line would hold more than the budget.
+//                but not where a line would hold more than the budget. By TensorFlow's rendezvous
+//                above the reader of the one before, where copies can start.
 //   4. time      compute and copies (link_clock.h). A line that would exceed the budget waits for
-//                swap-outs to end; if none is under way, the choices do not fit.
+//                swap-outs to end; if none is under way, the choices do not fit. By TensorFlow's
+//                rendezvous swap-ins start late, as simulate.h says.
 //
 // The same choices give the same answer. O(lines) and a little more for swap-ins.
 #pragma once
@@ -19,6 +21,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "ebb/plan/clock.h"
 #include "ebb/plan/link_clock.h"
 #include "ebb/plan/step_model.h"
 
@@ -104,6 +107,7 @@ inline constexpr Bytes kNoLimit{std::int64_t{1} << 61};
 struct EvaluateOptions {
   Bytes budget;
   Bytes host_budget = kNoLimit;
+  Clock clock = Clock::kCompleted;
 };
 
 // Keeps its memory from one call to the next.
@@ -146,6 +150,7 @@ class Evaluator {
   [[nodiscard]] Means means_of_tail(std::uint32_t value) const;
   bool add_memory();
   void place_swap_ins();
+  class Walk;  // along the lines, with a clock
   void run();
   bool fits_host();
 

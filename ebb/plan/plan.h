@@ -41,7 +41,7 @@ struct PlanOptions {
   Bytes budget{};                                   // of the arena
   std::optional<Bytes> host_budget = std::nullopt;  // of the slab; not given: as much as it takes
   const Profile* profile = nullptr;
-  // kEnqueued: for TensorFlow's executor. The budget is of what its allocator has given out, there
+  // One of TensorFlow's: for its executor. The budget is of what its allocator has given out, there
   // are no offsets, and edges hold it to the lines (hold.h).
   Clock clock = Clock::kCompleted;
   bool runs_as_a_whole = true;  // as HoldOptions has it
@@ -51,6 +51,7 @@ struct PlanOptions {
   Bytes min_bytes{1};     // smaller tensors stay
   // How many steps search may simulate; not given: as many as take about a second.
   std::optional<std::uint32_t> evaluations = std::nullopt;
+  std::uint32_t effort = 1;  // multiplies `evaluations`
   std::uint64_t seed = 1;
   std::function<void(std::uint32_t done, std::uint32_t of, Duration best)> progress = nullptr;
   std::function<bool()> is_out_of_time = nullptr;  // asked in search, which then ends
@@ -63,7 +64,7 @@ struct Plan {
   Arena arena;  // without offsets for TensorFlow's executor: how much it holds
   Timeline timeline;
   Held held;                      // edges for that executor
-  std::uint32_t evaluations = 0;  // how many steps were simulated
+  std::uint32_t evaluations = 0;  // how many steps were simulated, by this seed
   // What was chosen between: for questions about it (explain.h). No choices where the plan is from
   // a file.
   StepModel model;

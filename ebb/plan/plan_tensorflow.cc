@@ -13,6 +13,7 @@
 #include "ebb/import/tensorflow_device.h"
 #include "ebb/order/frugal_order.h"
 #include "ebb/plan/budget.h"
+#include "ebb/plan/restarts.h"
 
 namespace ebb {
 namespace {
@@ -76,13 +77,13 @@ Result<TensorFlowPlanned> plan_for_tensorflow(const Graph& imported, const Devic
   GraphEdit(out.graph).set_order(find_frugal_order(out.graph));
 
   PlanOptions options = budget.plan;
-  options.clock = Clock::kEnqueued;
+  options.clock = budget.clock;
   const auto unconstrained = unconstrained_bytes(out.graph, device, options);
   if (!unconstrained) return fail(unconstrained.error());
   const auto bytes = parse_budget(budget.budget, *unconstrained);
   if (!bytes) return fail(bytes.error());
   options.budget = *bytes;
-  auto planned = make_plan(out.graph, device, options);
+  auto planned = make_fastest_plan(out.graph, device, options);
   if (!planned) return fail(planned.error());
   out.planned = *std::move(planned);
   if (!out.planned.plan) return out;

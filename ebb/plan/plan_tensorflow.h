@@ -22,7 +22,8 @@ namespace ebb {
 struct TensorFlowBudget {
   std::string budget;  // "14GiB", or "60%" of what the step takes as it is
   std::optional<std::int64_t> batch_size = std::nullopt;  // of what the graph leaves open
-  PlanOptions plan = {};  // its budget and its clock are not looked at
+  PlanOptions plan = {};             // its budget and its clock are not looked at
+  Clock clock = Clock::kRendezvous;  // kEnqueued where swaps are to be kernels of the device
 };
 
 struct TensorFlowPlanned {

@@ -44,8 +44,9 @@ class Planner {
         gaps_(gaps),
         link_(link),
         options_(options),
-        evaluator_(model, gaps, link,
-                   {.budget = options.budget, .host_budget = options.host_budget}),
+        evaluator_(
+            model, gaps, link,
+            {.budget = options.budget, .host_budget = options.host_budget, .clock = options.clock}),
         random_(options.seed),
         gap_starts_(model.values.size() + 1) {
     std::uint32_t next = 0;
@@ -317,9 +318,11 @@ class Planner {
 
   void search() {
     const std::uint64_t lines = std::max<std::uint64_t>(1, model_.operations.size());
-    const auto limit = static_cast<std::uint32_t>(
-        options_.evaluations ? *options_.evaluations
-                             : std::clamp<std::uint64_t>(kDefaultWork / lines, 20, 5000));
+    const std::uint64_t usual = options_.evaluations
+                                    ? *options_.evaluations
+                                    : std::clamp<std::uint64_t>(kDefaultWork / lines, 20, 5000);
+    const auto limit = static_cast<std::uint32_t>(std::min<std::uint64_t>(
+        usual * options_.effort, std::numeric_limits<std::uint32_t>::max()));
     const std::uint64_t end = std::uint64_t{evaluations_} + limit;
     Choices choices;
     while (evaluations_ < end) {

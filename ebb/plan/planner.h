@@ -22,8 +22,10 @@ namespace ebb {
 struct PlannerOptions {
   Bytes budget;
   Bytes host_budget = kNoLimit;
+  Clock clock = Clock::kCompleted;
   // How many steps to simulate in search; not given: as many as take about a second.
   std::optional<std::uint32_t> evaluations = std::nullopt;
+  std::uint32_t effort = 1;  // multiplies `evaluations`
   std::uint64_t seed = 1;
   std::function<void(std::uint32_t done, std::uint32_t of, Duration best)> progress = nullptr;
   std::function<bool()> is_out_of_time = nullptr;  // asked in search, which then ends

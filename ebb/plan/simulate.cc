@@ -1,6 +1,7 @@
 #include "ebb/plan/simulate.h"
 
 #include <algorithm>
+#include <deque>
 #include <optional>
 
 #include "ebb/graph/dependence.h"
@@ -31,7 +32,8 @@ class Simulation {
   Simulation(const Graph& graph, const StepCosts& costs, Clock clock)
       : graph_(graph),
         costs_(costs),
-        enqueues_(clock == Clock::kEnqueued),
+        enqueues_(is_tensorflow(clock)),
+        meets_(clock == Clock::kRendezvous),
         launch_(std::max(costs.launch, Duration{1})),
         dependence_(graph),
         lives_(find_lives(graph)),
@@ -40,7 +42,8 @@ class Simulation {
         stands_for_(graph.node_count()),
         missing_(graph.node_count()),
         times_(graph.node_count()),
-        held_(graph.node_count()) {
+        held_(graph.node_count()),
+        is_requested_(graph.node_count()) {
     for (const NodeId node : graph.order()) {
       if (direction_of(graph, node) != CopyDirection::kToHost) continue;
       missing_[node.index()] = static_cast<std::uint32_t>(dependence_.before(node).size());
@@ -52,12 +55,16 @@ class Simulation {
     std::uint32_t position = 0;
     for (const NodeId node : graph_.order()) {
       if (!enqueues_) release_above(position++);
-      if (!direction_of(graph_, node)) {
+      const auto direction = direction_of(graph_, node);
+      if (!direction) {
         execute(node);
+      } else if (meets_ && direction == CopyDirection::kToDevice) {
+        request(node);
       } else if (!is_started(node)) {  // a swap-in, or a swap-out that waits for nobody
         start_copy(node);
       }
     }
+    while (!requested_.empty()) start_next_requested();
     add_copies();
     measure();
     return std::move(timeline_);
@@ -65,6 +72,13 @@ class Simulation {
 
  private:
   static constexpr CopyId kNotStarted{CopyDirection::kToHost, 0xFFFFFFFF};
+  static constexpr auto kOut = static_cast<std::size_t>(CopyDirection::kToHost);
+  static constexpr auto kIn = static_cast<std::size_t>(CopyDirection::kToDevice);
+  struct Requested {
+    NodeId node;
+    Duration asked{};  // the device has done what it waits for
+    CopyId behind;     // the copy out behind which the asking stands
+  };
   [[nodiscard]] bool is_started(NodeId node) const {
     return !(copies_[node.index()] == kNotStarted);
   }
@@ -92,7 +106,31 @@ class Simulation {
     }
   }
 
+  // The swap-in is asked for when the device has done what it waits for. By then the executor has
+  // enqueued all that it can, and the copy waits for that too.
+  void request(NodeId node) {
+    requested_.push_back({node, std::max(now_, host_), latest_[kOut]});
+    is_requested_[node.index()] = true;
+    held_[node.index()].start = host_;
+  }
+
+  [[nodiscard]] bool is_asked_for(const Requested& it) {
+    return it.asked <= host_ && (it.behind == kNotStarted || link_.ends_by(it.behind, host_));
+  }
+
+  void start_next_requested() {
+    const Requested it = requested_.front();
+    requested_.pop_front();
+    start_copy(it.node, it.behind);
+  }
+
+  void start_requested(NodeId node) {
+    if (!is_requested_[node.index()]) return;
+    while (!is_started(node)) start_next_requested();
+  }
+
   void execute(NodeId node) {
+    while (!requested_.empty() && is_asked_for(requested_.front())) start_next_requested();
     const Duration takes = costs_.compute[node.index()];
     const bool runs = graph_.is_op(node) && !makes_only_views(graph_, node) &&
                       (takes > Duration::zero() || !graph_.runs_on_host(node));
@@ -103,7 +141,8 @@ class Simulation {
       // A view hands on what it waits for, and so does what the host does in no time.
       for (const Dependence::Edge& edge : dependence_.before(node)) hand_on(node, edge.node);
     }
-    held_[node.index()] = {host_, host_ + launch_};
+    const Duration begin = runs ? host_ : ready(node);
+    held_[node.index()] = {begin, runs ? begin + launch_ : begin};
     if (runs && enqueues_) {
       now_ = std::max(now_, host_);
       host_ += launch_;
@@ -113,6 +152,17 @@ class Simulation {
     if (takes > Duration::zero())
       timeline_.spans.push_back({node, Lane::kCompute, now_ - takes, now_});
     start_swap_outs_after(node);
+  }
+
+  // What the host does in no time it does as soon as it can, wherever it stands.
+  [[nodiscard]] Duration ready(NodeId node) const {
+    Duration ready{};
+    for (const Dependence::Edge& edge : dependence_.before(node)) {
+      const bool is_copied =
+          is_started(edge.node) || stands_for_[edge.node.index()] != LatestCopies{};
+      ready = std::max(ready, is_copied ? host_ : held_[edge.node.index()].end);
+    }
+    return std::min(ready, host_);
   }
 
   // Those that waited for this one last.
@@ -126,6 +176,7 @@ class Simulation {
   }
 
   void hand_on(NodeId node, NodeId before) {
+    start_requested(before);
     LatestCopies& copies = stands_for_[node.index()];
     const auto take = [&](NodeId copy) {
       if (!copy.valid()) return;
@@ -142,6 +193,7 @@ class Simulation {
     const StallCause cause = edge.reason == Dependence::Reason::kReadAfterWrite
                                  ? StallCause::kArrival
                                  : StallCause::kControl;
+    start_requested(edge.node);
     if (is_started(edge.node)) wait(node, edge.node, cause);
     for (const NodeId copy : stands_for_[edge.node.index()]) {
       if (copy.valid()) wait(node, copy, cause);
@@ -149,7 +201,19 @@ class Simulation {
   }
 
   void wait(NodeId node, NodeId copy, StallCause cause) {
-    const Duration end = link_.end_of(copies_[copy.index()]);
+    const CopyId waited = copies_[copy.index()];
+    const bool meets_back = meets_ && waited.direction == CopyDirection::kToHost;
+    const bool is_behind_ins = meets_back && !(latest_[kIn] == kNotStarted);
+    const Duration dry = std::max(now_, host_);
+    if (meets_ &&
+        !(link_.ends_by(waited, dry) && (!is_behind_ins || link_.ends_by(latest_[kIn], dry)))) {
+      // Until then the device runs dry, and whatever was requested is asked for.
+      while (!requested_.empty()) start_next_requested();
+    }
+    Duration end = link_.end_of(waited);
+    if (meets_back) end = std::max(end, now_);
+    if (meets_back && !(latest_[kIn] == kNotStarted))
+      end = std::max(end, link_.end_of(latest_[kIn]));
     host_ = std::max(host_, end);
     if (end <= now_) return;
     timeline_.stalls.push_back({node, copy, cause, now_, end});
@@ -157,23 +221,28 @@ class Simulation {
     now_ = end;
   }
 
-  void start_copy(NodeId node) {
+  // `behind`: a copy out that ends before it is asked for.
+  void start_copy(NodeId node, CopyId behind = kNotStarted) {
     std::vector<CopyId> after;
+    if (!(behind == kNotStarted)) after.push_back(behind);
     for (const Dependence::Edge& edge : dependence_.before(node)) {
+      start_requested(edge.node);
       if (is_started(edge.node)) after.push_back(copies_[edge.node.index()]);
       for (const NodeId copy : stands_for_[edge.node.index()]) {
         if (copy.valid()) after.push_back(copies_[copy.index()]);
       }
     }
+    if (is_started(node)) return;  // by one of these
     const CopyDirection direction =
         graph_.op(node) == kSwapOut ? CopyDirection::kToHost : CopyDirection::kToDevice;
     // What comes in takes bytes that others have left.
     if (direction == CopyDirection::kToDevice && last_released_.valid()) {
       after.push_back(copies_[last_released_.index()]);
     }
-    held_[node.index()].start = host_;
+    if (!is_requested_[node.index()]) held_[node.index()].start = host_;
     copies_[node.index()] =
         link_.add(direction, copied_bytes(graph_, node), std::max(now_, host_), after);
+    latest_[static_cast<std::size_t>(direction)] = copies_[node.index()];
     started_.push_back({node, std::move(after)});
     start_swap_outs_after(node);
   }
@@ -209,6 +278,7 @@ class Simulation {
   const Graph& graph_;
   const StepCosts& costs_;
   bool enqueues_;  // instead of running line by line
+  bool meets_;     // and edges between device and host wait for streams
   Duration launch_;
   Dependence dependence_;
   std::vector<Life> lives_;
@@ -216,6 +286,7 @@ class Simulation {
   Duration now_{};              // when the compute stream has done what it was given
   Duration host_{};             // when the host enqueues the next line
   std::vector<CopyId> copies_;  // by node; kNotStarted for others
+  std::array<CopyId, 2> latest_{kNotStarted, kNotStarted};  // by direction, the last one started
   // Engines keep their order, so who waits for the latest copy each way waits for all.
   using LatestCopies = std::array<NodeId, 2>;
   std::vector<LatestCopies> stands_for_;  // by node: what readers of a view wait for
@@ -228,6 +299,8 @@ class Simulation {
     std::vector<CopyId> after;
   };
   std::vector<Started> started_;
+  std::deque<Requested> requested_;  // swap-ins that TensorFlow has not asked for yet
+  std::vector<bool> is_requested_;   // by node: it is one, or was
   std::vector<Release> releases_;
   std::size_t next_release_ = 0;
   NodeId last_released_;

@@ -19,21 +19,20 @@
 // order. Copies wait for what is in that stream when they are enqueued; who reads a copy, or waits
 // for one, is enqueued when it has ended. Nobody waits for bytes: what a swap-out still reads is
 // held as well, so the peak may be above what the lines hold.
+//
+// Where swaps are nodes of the host, edges lead from one device to the other, and TensorFlow sends
+// an empty tensor along each, by way of a copy stream. So a swap-in is asked for when the device
+// has done what it comes after and the copies out that were under way have ended; the executor has
+// gone on until then, as far as it could, and the copy waits for all that as well. Who waits for a
+// swap-out waits for what is in the compute stream and for the copies back under way.
 #pragma once
 
-#include <cstdint>
-
 #include "ebb/graph/graph.h"
+#include "ebb/plan/clock.h"
 #include "ebb/plan/costs.h"
 #include "ebb/plan/timeline.h"
 
 namespace ebb {
-
-// When bytes change hands.
-enum class Clock : std::uint8_t {
-  kCompleted,  // Ebb's runtime: when who used them has ended
-  kEnqueued,   // TensorFlow: when who uses them has been enqueued
-};
 
 // Of a graph that the verifier accepts, rewritten or not, whose costs these are.
 Timeline simulate(const Graph& graph, const StepCosts& costs, Clock clock = Clock::kCompleted);

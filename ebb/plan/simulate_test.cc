@@ -70,6 +70,101 @@ TEST(Simulate, WhoWaitsForASwapOutIsEnqueuedWhenItHasEnded) {
   EXPECT_EQ(timeline.total, 1400ns);
 }
 
+// ShapeN is over when %c is enqueued, so %a is not there with it.
+TEST(Simulate, WhatTheHostDoesInNoTimeHoldsNothingForTheNextOne) {
+  const Graph graph = parse_valid(R"(graph step {
+  input %x: f32[25]
+  %a: f32[75] = my::f(%x) takes 100ns
+  %b: f32[25] = my::f(%a) takes 100ns
+  %shape: i32[1] @host = my::shape(%a)
+  %c: f32[75] = my::f(%b) takes 100ns
+  %r: f32[25] = my::g(%c, %shape) takes 100ns
+  return %r
+}
+)")
+                          .value();
+  const Timeline timeline = simulate(graph, costs_of(graph), Clock::kEnqueued);
+  EXPECT_EQ(timeline.device_peak, Bytes{400});  // %a and %b, then %b and %c
+}
+
+// Asked for when %c is done, at 900 ns, %a.back waits for %d, which is in the stream by then: 1300.
+TEST(Simulate, ByARendezvousACopyBackWaitsForAllThatWasEnqueued) {
+  const Graph graph = parse_valid(kSwapped).value();
+  const Timeline timeline = simulate(graph, costs_of(graph), Clock::kRendezvous);
+  EXPECT_EQ(timeline.total, 1700ns);
+  EXPECT_EQ(timeline.device_peak, Bytes{900});
+}
+
+// %c, 1000 bytes, goes out from 600 to 1600 ns, and what asks for %a.back comes behind it.
+TEST(Simulate, ByARendezvousACopyBackIsAskedForBehindTheCopiesOut) {
+  const Graph graph = parse_valid(R"(graph step {
+  input %x: f32[25]
+  %a: f32[75] = my::f(%x) takes 100ns
+  %a.host: f32[75] @host = ebb::swap_out(%a)
+  %b: f32[75] = my::f(%a) takes 400ns
+  %c: f32[250] = my::f(%b) takes 100ns
+  %c.host: f32[250] @host = ebb::swap_out(%c)
+  %a.back: f32[75] = ebb::swap_in(%a.host) after c
+  %d: f32[75] = my::f(%b) takes 100ns
+  %r: f32[25] = my::g(%d, %a.back) takes 100ns
+  return %r
+}
+)")
+                          .value();
+  EXPECT_EQ(simulate(graph, costs_of(graph), Clock::kEnqueued).total, 1600ns);  // of %c.host
+  EXPECT_EQ(simulate(graph, costs_of(graph), Clock::kRendezvous).total, 2000ns);
+}
+
+// %d may go on when %c is out, at 1200 ns. By a rendezvous %a.back starts when the device has run
+// dry, at 900, and %d waits until it is there, at 1500.
+TEST(Simulate, ByARendezvousWhoWaitsForACopyOutWaitsForThoseBack) {
+  const Graph graph = parse_valid(R"(graph step {
+  input %x: f32[25]
+  %a: f32[150] = my::f(%x) takes 100ns
+  %a.host: f32[150] @host = ebb::swap_out(%a)
+  %b: f32[75] = my::f(%x) after a.host takes 100ns
+  %a.back: f32[150] = ebb::swap_in(%a.host) after b
+  %c: f32[75] = my::f(%b) takes 100ns
+  %c.host: f32[75] @host = ebb::swap_out(%c)
+  %d: f32[75] = my::f(%c) after c.host takes 100ns
+  %r: f32[25] = my::g(%d, %a.back) takes 100ns
+  return %r
+}
+)")
+                          .value();
+  EXPECT_EQ(simulate(graph, costs_of(graph), Clock::kEnqueued).total, 1500ns);
+  EXPECT_EQ(simulate(graph, costs_of(graph), Clock::kRendezvous).total, 1700ns);
+}
+
+// %c is copied out when %a is back, and once.
+TEST(Simulate, ByARendezvousACopyOutThatWaitsForOneBackIsMadeOnce) {
+  const Graph graph = parse_valid(R"(graph step {
+  input %x: f32[25]
+  %a: f32[75] = my::f(%x) takes 100ns
+  %a.host: f32[75] @host = ebb::swap_out(%a)
+  %c: f32[75] = my::f(%x) takes 100ns
+  %a.back: f32[75] = ebb::swap_in(%a.host) after c
+  %c.host: f32[75] @host = ebb::swap_out(%c) after a.back
+  %r: f32[25] = my::g(%c, %a.back) takes 100ns
+  return %r
+}
+)")
+                          .value();
+  const Timeline timeline = simulate(graph, costs_of(graph), Clock::kRendezvous);
+  EXPECT_EQ(timeline.busy[static_cast<std::size_t>(Lane::kToHost)], 600ns);
+  EXPECT_EQ(timeline.total, 1000ns);  // %a out from 100, back from 400, %c out from 700
+}
+
+// Where the host takes longer than the device, the copy is asked for before %d is enqueued.
+TEST(Simulate, ASlowHostDoesNotRunAheadOfWhatComesBack) {
+  const Graph graph = parse_valid(kSwapped).value();
+  StepCosts costs = costs_of(graph);
+  costs.launch = 1000ns;
+  const Timeline timeline = simulate(graph, costs, Clock::kRendezvous);
+  EXPECT_EQ(timeline.stalled[static_cast<std::size_t>(StallCause::kArrival)], 0ns);
+  EXPECT_EQ(timeline.total, 4100ns);  // %r is enqueued as the fifth operation
+}
+
 // Without %b between there is nothing for the copy to hide behind: %c may take the bytes of %a when
 // they are out, at 400 ns.
 TEST(Simulate, WhoGetsTheBytesOfASwapOutWaitsForIt) {

@@ -28,17 +28,24 @@ constexpr std::array kConvolutions = {
     Convolution{"tf::Conv3DBackpropFilterV2", Pass::kFilter},
 };
 
-// The kernels for tensor cores take channels by fours.
-double bytes_with_whole_channels(const Operation& op, const TensorType* image) {
-  const bool is_channels_first = op.text("data_format").starts_with("NC");
-  const double channels = dim(image, is_channels_first ? 1 : -1);
-  return channels < 1 ? 0 : bytes_moved(image) / channels * 4 * std::ceil(channels / 4);
+double channels(const Operation& op, const TensorType* image) {
+  return dim(image, op.text("data_format").starts_with("NC") ? 1 : -1);
 }
 
-bool is_matrix_product(const TensorType* filter) {
+// The kernels for tensor cores take channels by fours.
+double bytes_with_whole_channels(const Operation& op, const TensorType* image) {
+  const double count = channels(op, image);
+  return count < 1 ? 0 : bytes_moved(image) / count * 4 * std::ceil(count / 4);
+}
+
+// One point by one point, and none is left out.
+bool is_matrix_product(const Operation& op, const TensorType* filter, const TensorType* image,
+                       const TensorType* other) {
   if (filter == nullptr || filter->dims.size() < 3) return false;
-  return std::all_of(filter->dims.begin(), filter->dims.end() - 2,
-                     [](auto extent) { return extent == 1; });
+  const bool is_one_point = std::all_of(filter->dims.begin(), filter->dims.end() - 2,
+                                        [](auto extent) { return extent == 1; });
+  return is_one_point &&
+         element_count(image) * channels(op, other) == element_count(other) * channels(op, image);
 }
 
 }  // namespace
@@ -53,7 +60,8 @@ Bytes tensorflow_workspace(const Graph& graph, NodeId node, const Device& device
   const TensorType* const filter = found->pass == Pass::kFilter ? op.result(0) : op.operand(1);
   const TensorType* const other = found->pass == Pass::kForward ? op.result(0) : op.operand(2);
   double bytes = found->pass == Pass::kInput ? bytes_moved(image) : 0;
-  if (device.convolution_layout == ConvolutionLayout::kChannelsLast && !is_matrix_product(filter)) {
+  if (device.convolution_layout == ConvolutionLayout::kChannelsLast &&
+      !is_matrix_product(op, filter, image, other)) {
     bytes += bytes_with_whole_channels(op, image) + bytes_with_whole_channels(op, other);
   }
   return Bytes{std::llround(std::min(bytes, 0x1p53))};

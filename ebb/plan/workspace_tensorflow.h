@@ -2,7 +2,7 @@
 //
 //   convolutions   cuDNN's kernels for tensor cores want channels last. What is not gets there and
 //                  back in scratch memory: both images, channels filled up to a multiple of four.
-//                  One point by one point is a matrix product, and does without where it must.
+//                  One point by one point without strides is a matrix product, and does without.
 //   gradients of   are computed into a second tensor, which becomes the result; the first is
 //   their inputs   dropped then.
 //

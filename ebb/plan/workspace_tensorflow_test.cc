@@ -54,6 +54,11 @@ TEST(WorkspaceTensorflow, OnePointIsAProduct) {
       Bytes{256});
 }
 
+TEST(WorkspaceTensorflow, OnePointOfEachFourIsNone) {
+  EXPECT_EQ(workspace(R"(  %r: f32[2,8,2,2] = tf::Conv2D(%x, %point) {data_format = "NCHW"})"),
+            Bytes{512 + 256});
+}
+
 TEST(WorkspaceTensorflow, DevicesThatTakeAnyLayoutNeedNoScratchMemory) {
   EXPECT_EQ(
       workspace(

@@ -1,12 +1,13 @@
 import os
 
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+import pytest
 
-import pytest  # noqa: E402 (TensorFlow reads the environment when it is imported)
-import tensorflow as tf  # noqa: E402
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 
 @pytest.fixture(autouse=True, scope="session")
 def deterministic():
     """Bits are compared: TensorFlow must not choose by the weather."""
+    import tensorflow as tf  # not above: it reads the environment then, and tests have something to put there
+
     tf.config.experimental.enable_op_determinism()

@@ -1,8 +1,14 @@
 """``enable(budget=...)``: Keras trains with the same bits, and the report says what was planned."""
 
-import keras
-import pytest
-from same_training import train_both, with_ebb
+import os
+
+# With oneDNN, TensorFlow for CPUs fuses once more after its optimizers, and not what waits for somebody
+# (docs/tensorflow.md); edges hold the executor to its order at every budget. A CPU only plays the accelerator here.
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+
+import keras  # noqa: E402 (TensorFlow reads the environment when it is imported)
+import pytest  # noqa: E402
+from same_training import train_both, with_ebb  # noqa: E402
 
 BUDGETS = {
     "mlp": ["100%"],

@@ -53,7 +53,8 @@ Status BudgetOptions::check(const CLI::App& command) const {
   return {};
 }
 
-Result<TensorFlowPlanned> BudgetOptions::plan(const InputGraph& input, bool json) const {
+Result<TensorFlowPlanned> BudgetOptions::plan(const InputGraph& input, SwapNodes nodes,
+                                              bool json) const {
   if (!input.tensorflow) {
     return fail(ErrorKind::kUsage,
                 fmt::format("{} is an .ebb text; plan it with 'ebb plan' and rewrite it with 'ebb "
@@ -62,7 +63,7 @@ Result<TensorFlowPlanned> BudgetOptions::plan(const InputGraph& input, bool json
   }
   const auto model = costs_.read(input.path);
   if (!model) return fail(model.error());
-  TensorFlowBudget budget{.budget = budget_, .batch_size = batch_size_};
+  TensorFlowBudget budget{.budget = budget_, .batch_size = batch_size_, .clock = clock_of(nodes)};
   budget.plan.runs_as_a_whole = false;  // who loads the file may run parts of it
   budget.plan.profile = model->profile();
   if (!host_budget_.empty()) {

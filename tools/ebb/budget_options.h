@@ -9,6 +9,7 @@
 
 #include "cost_options.h"
 #include "ebb/base/result.h"
+#include "ebb/export/graphdef.h"
 #include "ebb/plan/plan_tensorflow.h"
 #include "input.h"
 
@@ -22,7 +23,8 @@ class BudgetOptions {
   [[nodiscard]] Status check(const CLI::App& command) const;
   // The plan, which exists: where nothing fits, that is an error (kInfeasible), and the reasons are
   // on standard error.
-  [[nodiscard]] Result<TensorFlowPlanned> plan(const InputGraph& input, bool json) const;
+  [[nodiscard]] Result<TensorFlowPlanned> plan(const InputGraph& input, SwapNodes nodes,
+                                               bool json) const;
 
  private:
   std::string budget_;

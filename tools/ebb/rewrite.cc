@@ -78,7 +78,8 @@ Result<int> rewrite_by_budget(const RewriteOptions& options, const InputGraph& i
   if (!options.plan.empty()) {
     return fail(ErrorKind::kUsage, "--save-plan has no say with --budget: write the graph");
   }
-  const auto done = options.budget.plan(input, options.json);
+  const auto done =
+      options.budget.plan(input, options.tensorflow.writing().swap_nodes, options.json);
   if (!done) return fail(done.error());
   const auto written = [&] {
     const Progress progress("writing");

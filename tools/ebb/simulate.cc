@@ -8,6 +8,7 @@
 #include "commands.h"
 #include "cost_options.h"
 #include "ebb/base/file.h"
+#include "ebb/export/graphdef.h"
 #include "ebb/import/complete_shapes.h"
 #include "ebb/report/timeline_summary.h"
 #include "ebb/report/trace.h"
@@ -50,7 +51,8 @@ Result<int> run_simulate(const SimulateCommand& command) {
   if (!costs) return fail(in_file(costs.error(), command.input));
   write_to_stderr(unknown_operators_note(graph, *costs));
   // TensorFlow's executor goes on while kernels and copies are under way; Ebb's runtime does not.
-  const Clock clock = input->tensorflow ? Clock::kEnqueued : Clock::kCompleted;
+  const Clock clock = input->tensorflow ? clock_of(swap_nodes_of(input->tensorflow->graphdef()))
+                                        : Clock::kCompleted;
   const Timeline timeline = simulate(graph, *costs, clock);
   if (!command.trace.empty()) {
     if (auto ok = write_file(command.trace, to_trace(graph, timeline)); !ok)

@@ -27,6 +27,7 @@ from typing import Any
 
 from ._hook import LMSSessionRunHook
 from ._lms import LMS
+from ._measure import measure
 from ._plugin import disable, enable, obey_environment
 from ._report import GraphReport, Report, last_report
 
@@ -39,6 +40,7 @@ __all__ = [
     "disable",
     "enable",
     "last_report",
+    "measure",
 ]
 
 

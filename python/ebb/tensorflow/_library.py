@@ -40,9 +40,10 @@ class Library:
 
     def __init__(self, path: pathlib.Path) -> None:
         self._functions = ctypes.CDLL(str(path))
-        for name in ("configure", "report"):
+        for name in ("configure", "report", "profile"):
             getattr(self._functions, f"ebb_grappler_{name}").restype = ctypes.c_void_p
         self._functions.ebb_grappler_configure.argtypes = [ctypes.c_char_p]
+        self._functions.ebb_grappler_profile.argtypes = [ctypes.c_char_p]
         self._functions.ebb_grappler_free.argtypes = [ctypes.c_void_p]
         self._functions.ebb_grappler_free.restype = None
         self._functions.ebb_grappler_disable.restype = None
@@ -70,6 +71,14 @@ class Library:
 
     def report(self) -> dict[str, Any]:
         return json.loads(self._taken(self._functions.ebb_grappler_report()))
+
+    def profile(self, operations: list[dict[str, Any]]) -> str:
+        """The text of a profile; raises ebb.Error where none of the operations was planned."""
+        measured = json.dumps({"operations": operations}).encode()
+        text = self._taken(self._functions.ebb_grappler_profile(measured))
+        if not text.startswith("{"):
+            raise Error(text)
+        return text
 
     def forget_reports(self) -> None:
         self._functions.ebb_grappler_forget_reports()

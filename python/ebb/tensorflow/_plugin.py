@@ -91,7 +91,7 @@ def enable(
             or ``"60%"`` of what it holds as it is.
         batch_size: Of the batches that will come, where the model leaves it open.
         device: Whose times the plan is made with: one that Ebb knows, or a device file.
-        profile: A file with measured times, for some or all operations.
+        profile: A file with measured times, for some or all operations (``measure`` writes one).
         host_budget: What host memory may hold at a time; as much as it takes by default.
         strict: Raise ebb.Error where no plan fits, or where the first steps took more than the budget and
             another plan did not help; otherwise a line says so and training goes on.

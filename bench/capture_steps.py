@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Training steps of the size that people train, as graphs: what bench/plan_table.py and bench/plan_figure.py plan for.
+"""Training steps of the size that people train, as graphs: what bench/plan_table.py and docs/pictures/draw_plans.py plan for.
 
     PYTHONPATH=build/bench/python build/venv/bin/python bench/capture_steps.py FOLDER [STEP...]
 

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
-"""One cell of the matrix: a network, a batch, a way to make it fit; some steps of training; what was seen.
+"""One cell of the matrix: a network and a way to make it fit; some steps of training by each batch; what was seen.
 
-    python3 bench/paper/cell.py '{"network": "resnet50", "side": 224, "batch": 832, "limit": "16GiB",
+    python3 bench/paper/cell.py '{"network": "resnet50", "side": 224, "batches": [384, 832], "limit": "16GiB",
                                   "budget": "14GiB"}'
 
-The last line of the output is a JSON object. ``front`` is ``session`` (tf_keras, TensorFlow 1 graphs and sessions, as in
+A JSON object a batch is printed, up to the first batch that does not fit. A list of pairs of a name and a cell is done
+in one process, as far as they have the same machine: TensorFlow takes a second for each GiB of pinned host memory, and
+keeps it. ``front`` is ``session`` (tf_keras, TensorFlow 1 graphs and sessions, as in
 the paper) or ``keras`` (Keras 3 and its own loop). With ``parameters`` the paper's class rewrites the graph, or, in Keras
-and where ``way`` is ``plugin``, the plug-in does; with ``budget`` the plug-in plans. ``limit`` is what TensorFlow may take of the GPU: a limit of
-its own allocator, or, where ``allocator`` is ``cuda_malloc_async``, which has none, what a second process leaves free
-(and ``context`` bytes for CUDA itself). Images and labels are made once and stay on the GPU, as in the benchmarks that
+and where ``way`` is ``plugin``, the plug-in does; with ``budget`` the plug-in plans. ``limit`` is what TensorFlow may
+take of the GPU: a limit of its own allocator, or, where ``allocator`` is ``cuda_malloc_async``, which has none, what a
+second process leaves free (and ``context`` bytes for CUDA itself). Images and labels are made once and stay on the GPU, as in the benchmarks that
 the paper used.
 """
 
@@ -19,6 +21,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -36,12 +39,14 @@ DEFAULTS: dict[str, Any] = {
     "parameters": None,
     "way": "class",
     "options": {},  # more of enable(...), with a budget
+    "measured": False,  # with a budget: plan once more, with a profile of the first plan's step
     "deterministic": False,
     "warm_up": 3,
-    "steps": 10,
-    "seconds": 30,  # no further step is begun after so many
+    "steps": 6,
+    "seconds": 10,  # no further step is begun after so many
     "dump": None,
 }
+OF_THE_PROCESS = ("device", "limit", "allocator", "context", "environment", "deterministic")
 UNITS = {"GiB": 1 << 30, "MiB": 1 << 20}
 
 
@@ -195,28 +200,35 @@ def by_plugin(cell: dict[str, Any]) -> bool:
     return cell["front"] == "keras" or cell["way"] == "plugin"
 
 
-def measure(cell: dict[str, Any]) -> dict[str, Any]:
+def measure(cell: dict[str, Any], machine: Machine, profile: str | None = None) -> dict[str, Any]:
     import tensorflow as tf
 
     import ebb.tensorflow
 
-    machine = Machine(cell)
-    seen: dict[str, Any] = {"machine": machine.name, "tensorflow": tf.__version__}
+    seen: dict[str, Any] = {"batch": cell["batch"], "machine": machine.name, "tensorflow": tf.__version__}
     if cell["deterministic"]:
         tf.keras.utils.set_random_seed(1)
         tf.config.experimental.enable_op_determinism()
+    graphs_before = ebb.tensorflow.last_report().graphs
     if cell["budget"]:
         ebb.tensorflow.enable(budget=cell["budget"], **machine.places, **cell["options"])
     elif cell["parameters"] is not None and by_plugin(cell):
         ebb.tensorflow.enable(**machine.places, **cell["parameters"])
+    else:
+        ebb.tensorflow.disable()
     front = {"session": in_session, "keras": in_keras}[cell["front"]](cell, machine, seen)
     try:
-        train(cell, machine, next(front), seen)
+        step = next(front)
+        train(cell, machine, step, seen)
+        if profile:
+            with ebb.tensorflow.measure(profile):
+                step()
         next(front, None)
     except tf.errors.ResourceExhaustedError as error:
-        seen |= {"state": "out of memory", "error": str(error).splitlines()[0][:300]}
+        said = [line for line in str(error).splitlines() if "allocat" in line or "OOM" in line]
+        seen |= {"state": "out of memory", "error": (said or [str(error)])[0][:300]}
     if cell["budget"] or (cell["parameters"] is not None and by_plugin(cell)):
-        graphs = ebb.tensorflow.last_report().graphs
+        graphs = [each for each in ebb.tensorflow.last_report().graphs if each not in graphs_before]
         graph = max(graphs, key=lambda each: each.nodes)
         tensors = ("tensors_swapped", "bytes_swapped", "tensors_recomputed")
         memory = ("budget_bytes", "peak_bytes", "measured_bytes")
@@ -227,7 +239,24 @@ def measure(cell: dict[str, Any]) -> dict[str, Any]:
     return seen
 
 
+def measure_and_print(name: str, cell: dict[str, Any], machine: Machine) -> bool:
+    """Whether it was trained."""
+    with tempfile.TemporaryDirectory() as folder:
+        profile = os.path.join(folder, "profile.json")
+        for is_second in [False, True] if cell["measured"] else [False]:
+            begin = time.perf_counter()
+            if is_second:
+                cell = cell | {"options": cell["options"] | {"profile": profile}}
+            seen = measure(cell, machine, profile if cell["measured"] and not is_second else None)
+            seen |= {"name": name, "by_profile": is_second, "seconds": time.perf_counter() - begin}
+            print(json.dumps(seen), flush=True)
+            if seen["state"] != "trained":
+                return False
+    return True
+
+
 def train(cell: dict[str, Any], machine: Machine, step: Callable[[], float], seen: dict[str, Any]) -> None:
+    machine.forget_peak()  # of the cell before
     begin = time.perf_counter()
     seen["losses"] = [step().hex() for _ in range(cell["warm_up"])]
     seen["warm_up_seconds"] = time.perf_counter() - begin
@@ -249,15 +278,20 @@ def train(cell: dict[str, Any], machine: Machine, step: Callable[[], float], see
 
 
 def main() -> None:
-    cell = DEFAULTS | json.loads(sys.argv[1])
-    os.environ.update(cell["environment"])
-    if cell["allocator"] != "bfc":
-        os.environ["TF_GPU_ALLOCATOR"] = cell["allocator"]
+    given = json.loads(sys.argv[1])
+    cells = [(name, DEFAULTS | cell) for name, cell in (given if isinstance(given, list) else [["", given]])]
+    first = cells[0][1]
+    if any(cell[key] != first[key] for _, cell in cells for key in OF_THE_PROCESS):
+        raise SystemExit(f"cells of one process have the same {', '.join(OF_THE_PROCESS)}")
+    os.environ.update(first["environment"])
+    if first["allocator"] != "bfc":
+        os.environ["TF_GPU_ALLOCATOR"] = first["allocator"]
     sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-    begin = time.perf_counter()
-    seen = measure(cell)
-    seen["seconds"] = time.perf_counter() - begin
-    print(json.dumps({"cell": cell} | seen))
+    machine = Machine(first)
+    for name, cell in cells:
+        for batch in cell["batches"]:
+            if not measure_and_print(name, cell | {"batch": batch}, machine):
+                break
 
 
 if __name__ == "__main__":

@@ -52,6 +52,7 @@ def _unet3d(keras: ModuleType, images: Any, width: int = 32) -> Any:
 
 
 def _class_loss(labels: Any, logits: Any) -> Any:
+    labels = tf.reshape(tf.cast(labels, tf.int32), [-1])  # Keras gives them as floats, and a dimension more
     return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
 
 

@@ -4,8 +4,9 @@
     scripts/device tensorflow python3 bench/paper/run.py --out paper.json          # where the GPU is
     PYTHONPATH=build/release/python build/venv/bin/python bench/paper/run.py --small --out small.json
 
-Each cell is a process of its own (bench/paper/cell.py) with a time limit. A file that is there already is added to:
-cells that it has are not run again, so that the matrix can be run in parts. One line a cell is printed.
+Each cell is a process of its own (bench/paper/cell.py) with a time limit, or, with --together, shares one with its
+neighbours, which saves the minutes in which TensorFlow takes host memory. A file that is there already is added to: cells
+that it has by the same settings are not run again, so that the matrix can be run in parts. One line a batch is printed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ import sys
 import time
 from typing import Any
 
+from cell import OF_THE_PROCESS
+
 CELL_PROGRAM = pathlib.Path(__file__).with_name("cell.py")
 
 LIMIT = {"limit": "16GiB"}
@@ -28,62 +31,78 @@ HOST = {"environment": {"TF_GPU_HOST_MEM_LIMIT_IN_MB": "110000"}}
 RESNET = {"network": "resnet50", "side": 224}
 UNET_128 = {"network": "unet3d", "side": 128}
 UNET_192 = {"network": "unet3d", "side": 192}
+BRANCHES = {"swap_branches": True, "branch_threshold": 20}
 
 
-def by_parameters(**parameters: Any) -> dict[str, Any]:
-    return ASYNC | HOST | {"parameters": parameters, "way": "plugin"}
+def by_parameters(batches: list[int], **parameters: Any) -> dict[str, Any]:
+    """TensorFlow's executor runs ahead of the copies of a GPU as fast as this: ``sync`` lets it wait."""
+    few = {"warm_up": 1, "steps": 3}  # they are slow
+    return ASYNC | HOST | few | {"batches": batches, "parameters": {"lb": 1, "sync": 2} | parameters, "way": "plugin"}
 
 
-def by_budget(budget: str) -> dict[str, Any]:
-    return ASYNC | {"budget": budget}
+def by_budget(batches: list[int], budget: str = "14GiB", **more: Any) -> dict[str, Any]:
+    return ASYNC | {"batches": batches, "budget": budget} | more
 
 
-# The table of largest batches, and what the budget makes of them.
-LARGEST = {
-    "resnet50-192": RESNET | LIMIT | {"batch": 192},
-    "resnet50-832-no-limit": RESNET | {"batch": 832},
-    "resnet50-832-all": RESNET | by_parameters(lb=1) | {"batch": 832},
-    "resnet50-832-budget": RESNET | by_budget("15GiB") | {"batch": 832},
-    "unet3d-128-1": UNET_128 | LIMIT | {"batch": 1},
-    "unet3d-128-2": UNET_128 | LIMIT | {"batch": 2},
-    "unet3d-128-2-all": UNET_128 | by_parameters(lb=1, swap_branches=True, branch_threshold=20) | {"batch": 2},
-    "unet3d-128-3-budget": UNET_128 | by_budget("15GiB") | {"batch": 3},
-    "unet3d-192-1-all": UNET_192 | by_parameters(lb=1, swap_branches=True, branch_threshold=20) | {"batch": 1},
-    "unet3d-192-1-budget": UNET_192 | by_budget("15GiB") | {"batch": 1},
-}
-# Images per second by n_tensors and lb, strategy and fusing, all at one batch.
-SPEED = {
-    f"resnet50-384-{'all' if count < 0 else count}-lb{lb}": RESNET
-    | by_parameters(n_tensors=count, lb=lb)
-    | {"batch": 384}
-    for count in (-1, 200, 100)
-    for lb in (1, 5)
-} | {
-    "resnet50-384-all-direct": RESNET | by_parameters(lb=1, ctrld_strategy="direct_order") | {"batch": 384},
-    "resnet50-384-all-fused": RESNET | by_parameters(lb=1, fuse_swapins=True) | {"batch": 384},
-}
-CELLS = LARGEST | SPEED
-# Not the paper's: today's Keras.
-MORE = {
-    "keras3-resnet50-192": RESNET | LIMIT | {"batch": 192, "front": "keras"},
-    "keras3-resnet50-512-budget": RESNET | by_budget("14GiB") | {"batch": 512, "front": "keras"},
+CELLS = {
+    "resnet50-budget": RESNET | by_budget([384, 832]),
+    "unet3d-budget": UNET_128 | by_budget([2, 3, 4]),
+    "unet3d-192-budget": UNET_192 | by_budget([1]),
+    "keras3-resnet50-budget": RESNET | by_budget([832], front="keras"),
+    "resnet50-plain": RESNET | LIMIT | {"batches": [192, 256]},
+    "unet3d-plain": UNET_128 | LIMIT | {"batches": [1, 2]},
+    "resnet50-no-limit": RESNET | {"batches": [832]},
+    "resnet50-all-lb1": RESNET | by_parameters([256, 384, 832]),
+    "resnet50-all-lb5": RESNET | by_parameters([256, 384], lb=5),
+    "resnet50-200-lb1": RESNET | by_parameters([256, 384], n_tensors=200),
+    "resnet50-200-lb5": RESNET | by_parameters([256, 384], n_tensors=200, lb=5),
+    "resnet50-100-lb1": RESNET | by_parameters([256, 384], n_tensors=100),
+    "resnet50-100-lb5": RESNET | by_parameters([256, 384], n_tensors=100, lb=5),
+    "resnet50-all-direct": RESNET | by_parameters([384, 832], ctrld_strategy="direct_order"),
+    "resnet50-all-fused": RESNET | by_parameters([384], fuse_swapins=True),
+    "unet3d-all-branches": UNET_128 | by_parameters([2, 3, 4], **BRANCHES),
+    "unet3d-192-all-branches": UNET_192 | by_parameters([1], **BRANCHES),
+    "unet3d-all": UNET_128 | by_parameters([3, 4]),
 }
 
 
-def run_cell(settings: dict[str, Any], seconds: float) -> dict[str, Any]:
-    """What the cell's process says, or how it ended."""
-    command = [sys.executable, CELL_PROGRAM, json.dumps(settings)]
+def run_together(cells: dict[str, dict[str, Any]], seconds: float) -> dict[str, Any]:
+    """What one process says of each batch of these cells, and how it ended."""
+    command = [sys.executable, CELL_PROGRAM, json.dumps(list(cells.items()))]
+    problem = {"state": "failed", "error": "nothing was said"}
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        return {"state": "cut off", "error": f"not done after {seconds:.0f} s"}
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if not lines:
-        return {"state": "failed", "status": done.returncode, "error": done.stderr[-2000:]}
-    return json.loads(lines[-1])
+        said = done.stdout
+        problem |= {"status": done.returncode, "error": done.stderr[-2000:]}
+    except subprocess.TimeoutExpired as expired:
+        said = (expired.stdout or b"").decode(errors="replace")
+        problem = {"state": "cut off", "error": f"not done after {seconds:.0f} s"}
+    lines = [json.loads(line) for line in said.splitlines() if line.startswith("{")]
+    results = {}
+    for name, settings in cells.items():
+        batches = [line for line in lines if line["name"] == name]
+        is_ended = batches and batches[-1]["state"] != "trained"
+        if not is_ended and len(batches) < len(settings["batches"]):
+            batches.append({"batch": settings["batches"][len(batches)]} | problem)
+            results[name] = {"cell": settings, "batches": batches}
+            break  # it ended here: the others were not begun
+        results[name] = {"cell": settings, "batches": batches}
+    return results
 
 
-def say(name: str, seen: dict[str, Any], seconds: float) -> None:
+def groups(names: list[str], cells: dict[str, dict[str, Any]], together: bool) -> list[list[str]]:
+    """Neighbours of the same kind of process."""
+    out: list[list[str]] = []
+    for name in names:
+        kinds = [[cells[each].get(key) for key in OF_THE_PROCESS] for each in [name, *(out[-1][:1] if out else [])]]
+        if together and out and kinds[0] == kinds[1]:
+            out[-1].append(name)
+        else:
+            out.append([name])
+    return out
+
+
+def say(name: str, seen: dict[str, Any]) -> None:
     parts = [seen["state"]]
     if "images_per_second" in seen:
         parts.append(f"{seen['images_per_second']:.4g} images/s")
@@ -91,43 +110,51 @@ def say(name: str, seen: dict[str, Any], seconds: float) -> None:
         parts.append(f"peak {seen['peak_bytes'] / 2**30:.2f} GiB")
     if planned := (seen.get("ebb") or {}).get("peak_bytes"):
         parts.append(f"planned {planned / 2**30:.2f} GiB")
-    print(f"{name}: {', '.join(parts)} ({seconds:.0f} s)", flush=True)
+    if "seconds" in seen:
+        parts.append(f"{seen['seconds']:.0f} s")
+    print(f"{name}, batch {seen['batch']}: {', '.join(parts)}", flush=True)
 
 
 def small(settings: dict[str, Any]) -> dict[str, Any]:
     """The same on two logical devices of the CPU, to try this program."""
-    side, batch = (32, 4) if settings["network"] == "resnet50" else (16, 1)
-    little = {"side": side, "batch": batch, "device": "cpu", "limit": None, "allocator": "bfc", "environment": {}}
+    side, batches = (32, [2, 4]) if settings["network"] == "resnet50" else (16, [1])
+    little = {"side": side, "batches": batches, "device": "cpu", "limit": None, "allocator": "bfc", "environment": {}}
     return settings | little | ({"budget": "98%"} if settings.get("budget") else {}) | {"warm_up": 1, "steps": 1}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--cells", default=",".join(CELLS), help=f"some of {', '.join(CELLS | MORE)}; all but Keras 3")
+    parser.add_argument("--cells", default=",".join(CELLS), help=f"some of {', '.join(CELLS)}; all")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/paper.json"), help="%(default)s")
     parser.add_argument("--small", action="store_true", help="small sizes on the CPU, to try this program")
+    parser.add_argument("--together", action="store_true", help="neighbours of one kind in one process")
     parser.add_argument("--cell-limit", type=float, default=90, help="seconds for each (%(default)s)")
     parser.add_argument("--limit", type=float, default=float("inf"), help="seconds for all; no cell is begun after")
     arguments = parser.parse_args()
     names = arguments.cells.split(",")
-    if unknown := [name for name in names if name not in CELLS | MORE]:
+    if unknown := [name for name in names if name not in CELLS]:
         parser.error(f"there is no cell {', '.join(unknown)}")
 
     results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    cells = {name: small(CELLS[name]) if arguments.small else CELLS[name] for name in names}
     begin = time.monotonic()
-    for name in names:
-        if name in results or time.monotonic() - begin > arguments.limit:
-            continue
-        since = time.monotonic()
-        settings = (CELLS | MORE)[name]
-        results[name] = run_cell(small(settings) if arguments.small else settings, arguments.cell_limit)
-        say(name, results[name], time.monotonic() - since)
+    done = [name for name in names if results.get(name, {}).get("cell") == cells[name]]
+    for group in groups([name for name in names if name not in done], cells, arguments.together):
+        left = arguments.limit - (time.monotonic() - begin)
+        if left < 0:
+            break
+        seconds = min(arguments.cell_limit * len(group), left + 1)
+        for name, result in run_together({name: cells[name] for name in group}, seconds).items():
+            results[name] = result
+            for seen in result["batches"]:
+                say(name, seen)
         fresh = arguments.out.with_suffix(".new")
         fresh.write_text(json.dumps(results, indent=1) + "\n")
         os.replace(fresh, arguments.out)
-    missing = [name for name in names if name not in results]
+    missing = [name for name in names if results.get(name, {}).get("cell") != cells[name]]
     print(f"{len(names) - len(missing)} of {len(names)} cells; {arguments.out}")
-    return 1 if missing or any(results[name]["state"] == "failed" for name in names) else 0
+    states = [seen["state"] for name in names if name in results for seen in results[name]["batches"]]
+    return 1 if missing or "failed" in states else 0
 
 
 if __name__ == "__main__":

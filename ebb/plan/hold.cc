@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <ranges>
 #include <vector>
 
@@ -29,7 +30,8 @@ class Holder {
         takes_over_(find_takeovers(graph_, lives_, sizes_of_storages(),
                                    std::vector<bool>(graph_.storage_count(), true))),
         lines_(graph_.order().begin(), graph_.order().end()),
-        released_below_(lines_.size()) {
+        released_below_(lines_.size()),
+        lookers_below_(lines_.size()) {
     for (const NodeId node : lines_) {
       if (graph_.op(node) != kSwapOut) continue;
       const TensorId source = graph_.operands(node)[0].tensor;
@@ -39,11 +41,14 @@ class Holder {
   }
 
   Held run() {
-    if (!options_.runs_as_a_whole) find_training_step();
+    const Dependence dependence(graph_);
+    if (!options_.runs_as_a_whole) find_training_step(dependence);
+    find_lookers(dependence);
     for (std::uint32_t line = 0; line < lines_.size(); ++line) {
       const NodeId node = lines_[line];
       if (is_large(node)) {
         wait_for_releases(node, line);
+        wait_for_lookers(node);
         wait_for_last(node);
       } else if (graph_.op(node) == kSwapIn) {
         wait_for_releases(node, line);
@@ -52,6 +57,7 @@ class Holder {
         leaving_.push_back(each);
         still_there_ += each.size;
       }
+      for (const Looker& each : lookers_below_[line]) looking_.push_back(each);
     }
     rewriter_.settle();
     return held_;
@@ -62,6 +68,11 @@ class Holder {
   struct Leaving {
     NodeId swap_out;
     Bytes size;
+  };
+  // Who looks at a large tensor, and what it waits for.
+  struct Looker {
+    NodeId node;
+    std::vector<NodeId> before;
   };
 
   [[nodiscard]] std::vector<Bytes> sizes_of_storages() const {
@@ -79,10 +90,9 @@ class Holder {
   }
 
   // Backward operations, what follows them, and what they wait for.
-  void find_training_step() {
+  void find_training_step(const Dependence& dependence) {
     phases_ = find_phases(graph_, {});
     is_in_step_.assign(graph_.node_count(), false);
-    const Dependence dependence(graph_);
     for (const NodeId node : lines_ | std::views::reverse) {
       if (phases_[node.index()] != LmsPhase::kForward) is_in_step_[node.index()] = true;
       if (!is_in_step_[node.index()]) continue;
@@ -90,6 +100,51 @@ class Holder {
         is_in_step_[edge.node.index()] = true;
       }
     }
+  }
+
+  // Those of the step, below the line from which on the plan counts on their having looked: they
+  // can, and what they look at has no other use.
+  void find_lookers(const Dependence& dependence) {
+    std::vector<std::uint32_t> line_of(graph_.node_count());
+    std::vector<std::uint32_t> last_use(graph_.storage_count());
+    std::vector<NodeId> lookers;
+    for (std::uint32_t line = 0; line < lines_.size(); ++line) {
+      const NodeId node = lines_[line];
+      line_of[node.index()] = line;
+      if (looks_at_large(node)) {
+        if (options_.runs_as_a_whole || is_in_step_[node.index()]) lookers.push_back(node);
+        continue;
+      }
+      if (makes_only_views(graph_, node)) continue;
+      for (const TensorId result : graph_.results(node)) {
+        last_use[graph_.storage(result).index()] = line;
+      }
+      for (const Operand& operand : graph_.operands(node)) {
+        if (operand.tensor.valid()) last_use[graph_.storage(operand.tensor).index()] = line;
+      }
+    }
+    for (const NodeId node : lookers) {
+      auto below = static_cast<std::uint32_t>(lines_.size());
+      for (const Operand& operand : graph_.operands(node)) {
+        if (!operand.tensor.valid() || !counts(size_of(operand.tensor))) continue;
+        below = std::min(below, last_use[graph_.storage(operand.tensor).index()]);
+      }
+      Looker looker{node, {}};
+      for (const Dependence::Edge& edge : dependence.before(node)) {
+        below = std::max(below, line_of[edge.node.index()]);
+        if (graph_.is_op(edge.node)) looker.before.push_back(edge.node);
+      }
+      lookers_below_[below].push_back(std::move(looker));
+    }
+  }
+
+  // As `Shape` does, in no time, but TensorFlow keeps the tensor until then.
+  [[nodiscard]] bool looks_at_large(NodeId node) const {
+    if (!graph_.is_op(node) || is_copy(graph_.op(node)) || !graph_.runs_on_host(node)) return false;
+    const auto operands = graph_.operands(node);
+    return std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
+      return operand.tensor.valid() && counts(size_of(operand.tensor));
+    });
   }
 
   [[nodiscard]] bool may_be_forward_alone(NodeId node) const {
@@ -140,6 +195,25 @@ class Holder {
     if (delay(node, last)) ++held_.order_edges;
   }
 
+  // Who runs a part of the graph comes to run no more by this than what looks at that part; the
+  // backward phase waits for the others.
+  void wait_for_lookers(NodeId node) {
+    const bool is_part = may_be_forward_alone(node);
+    if (!is_part) {
+      std::move(passed_over_.begin(), passed_over_.end(), std::back_inserter(looking_));
+      passed_over_.clear();
+    }
+    for (Looker& looker : looking_) {
+      if (is_part && !std::all_of(looker.before.begin(), looker.before.end(),
+                                  [&](NodeId before) { return rewriter_.waits(node, before); })) {
+        passed_over_.push_back(std::move(looker));
+      } else if (!rewriter_.waits(node, looker.node) && delay(node, looker.node)) {
+        ++held_.order_edges;
+      }
+    }
+    looking_.clear();
+  }
+
   bool delay(NodeId node, NodeId after) {
     const bool done = rewriter_.apply(DelayDecision{node, after}).has_value();
     if (!done) ++held_.refused;
@@ -158,6 +232,9 @@ class Holder {
   std::vector<std::vector<Leaving>> released_below_;  // by line: which counts their bytes last
   std::deque<Leaving> leaving_;                       // for whose end nobody has waited
   Bytes still_there_;                                 // of these
+  std::vector<std::vector<Looker>> lookers_below_;    // by line
+  std::vector<Looker> looking_;                       // since the last large operation
+  std::vector<Looker> passed_over_;                   // for whom nobody could wait then
   NodeId last_large_;
   std::vector<LmsPhase> phases_;  // by node, where that matters
   std::vector<bool> is_in_step_;

@@ -104,5 +104,41 @@ TEST(Hold, InAPartAnOperationWaitsForNoCopyOfWhatItDoesNotDependOn) {
   EXPECT_THAT(out.text, HasSubstr("%c: f32[1024] = my::f(%b)\n"));
 }
 
+// The plan gives %a's bytes to 'c'. Without the edge 'n' may look at them as late as it likes.
+TEST(Hold, WhoOnlyLooksHasLookedWhenTheTensorHasNoOtherUse) {
+  constexpr std::string_view kBody = R"(  input %x: f32[1]
+  %a: f32[1024] = my::f(%x)
+  %b: f32[1024] = my::f(%a)
+  %c: f32[1024] = my::f(%b)
+  %gradients/n: i32[1] @host = my::shape(%a)
+  %gradients/c: f32[1024] = my::df(%c, %gradients/n)
+  return %gradients/c)";
+  HoldOptions options{.budget = Bytes{1 << 20}, .large = Bytes{4096}};
+  const Outcome whole = hold(kBody, options);
+  EXPECT_EQ(whole.held.order_edges, 1U);
+  EXPECT_THAT(whole.text, HasSubstr("%c: f32[1024] = my::f(%b) after gradients/n"));
+  // Who evaluates 'c' has %a, and looks at it: no more than that.
+  options.runs_as_a_whole = false;
+  EXPECT_EQ(hold(kBody, options).text, whole.text);
+  // Small tensors may be there as long as they like.
+  options.large = Bytes{4097};
+  EXPECT_EQ(hold(kBody, options).held.order_edges, 0U);
+}
+
+TEST(Hold, InAPartAnOperationWaitsForNobodyWhoLooksAtSomethingElse) {
+  constexpr std::string_view kBody = R"(  input %x: f32[1024]
+  input %labels: f32[1024]
+  %u: f32[1024] = my::f(%labels)
+  %n: i32[1] @host = my::shape(%u)
+  %v: f32[1024] = my::f(%x)
+  %gradients/v: f32[1024] = my::df(%v, %n)
+  return %v, %gradients/v)";
+  HoldOptions options{.budget = Bytes{1 << 20}, .large = Bytes{4096}};
+  EXPECT_THAT(hold(kBody, options).text, HasSubstr("%v: f32[1024] = my::f(%x) after n\n"));
+  options.runs_as_a_whole = false;
+  const Outcome part = hold(kBody, options);
+  EXPECT_THAT(part.text, HasSubstr("%v: f32[1024] = my::f(%x)\n"));
+}
+
 }  // namespace
 }  // namespace ebb

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "ebb/base/file.h"
+#include "ebb/base/progress.h"
 #include "ebb/plan/plan_tensorflow.h"
 #include "ebb/plan/profile.h"
 #include "ebb/report/plan_summary.h"
@@ -47,6 +48,12 @@ Result<BudgetRewritten> rewrite_by_budget(std::string_view graphdef,
     budget.plan.host_budget = *host;
   }
   if (*profile) budget.plan.profile = &**profile;
+  const std::string what = fmt::format("planning for {}", parameters.budget);
+  Progress progress(what);
+  budget.plan.progress = [&](std::uint32_t tried, std::uint32_t of, Duration best) {
+    progress.update(
+        fmt::format("{}: {} of {} tries, the best takes {}", what, tried, of, to_human(best)));
+  };
   auto done = plan_for_tensorflow(*graph, *device, budget);
   if (!done) return fail(done.error());
   if (!done->planned.plan) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -30,19 +31,45 @@ struct Tried {
   Planned planned;
 };
 
+// What several searches have done together, told one at a time.
+class SharedProgress {
+ public:
+  using Tell = decltype(PlanOptions::progress);
+
+  SharedProgress(const Tell& tell, std::size_t searches) : tell_(tell), done_(searches) {}
+
+  [[nodiscard]] Tell of_search(std::size_t search) {
+    if (!tell_) return nullptr;
+    return [this, search](std::uint32_t done, std::uint32_t of, Duration best) {
+      const std::scoped_lock lock(mutex_);
+      all_done_ += done - std::exchange(done_[search], done);
+      best_ = std::min(best_, best);
+      tell_(all_done_, of * static_cast<std::uint32_t>(done_.size()), best_);
+    };
+  }
+
+ private:
+  const Tell& tell_;
+  std::mutex mutex_;
+  std::vector<std::uint32_t> done_;  // by search
+  std::uint32_t all_done_ = 0;
+  Duration best_ = Duration::max();
+};
+
 // Plans by these seeds, the fastest first; among equals in the order of seeds.
 Result<std::vector<Tried>> try_seeds(const Graph& graph, const Device& device,
                                      const PlanOptions& options,
                                      const std::vector<std::uint64_t>& seeds) {
   const std::size_t at_once = std::max(1U, std::thread::hardware_concurrency());
   PlanOptions other = options;
-  other.progress = nullptr;
+  SharedProgress progress(options.progress, seeds.size());
   std::vector<Tried> tried;
   for (std::size_t done = 0; done < seeds.size(); done += at_once) {
     // Behind a pointer: what a future holds must have a default.
     std::vector<std::future<std::unique_ptr<Result<Planned>>>> plans;
     for (std::size_t i = done; i < std::min(done + at_once, seeds.size()); ++i) {
       other.seed = seeds[i];
+      other.progress = progress.of_search(i);
       plans.push_back(std::async(std::launch::async, [&graph, &device, other] {
         return std::make_unique<Result<Planned>>(make_plan(graph, device, other));
       }));

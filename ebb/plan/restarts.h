@@ -15,8 +15,8 @@ namespace ebb {
 // As make_plan, by options.seed and, where nothing fits or the step takes 5 % longer than without a
 // budget, the seeds that follow, `seeds` in all; where the best step takes 50 % longer, half of
 // them once more with four times the evaluations. As many threads as the machine has; the answer
-// does not depend on how many. Progress is that of the first seed; the others may be asked from any
-// of these threads whether they are out of time.
+// does not depend on how many. Progress is told of the seeds together, from any of these threads
+// but never from two at once; whether time is out may be asked from all of them.
 [[nodiscard]] Result<Planned> make_fastest_plan(const Graph& graph, const Device& device,
                                                 const PlanOptions& options, int seeds = 8);
 

@@ -397,6 +397,22 @@ def test_progress_is_silent_where_there_is_no_terminal(ebb):
     assert ebb("show", EXAMPLES / "resnet.ebb").stderr == ""
 
 
+def test_who_waits_at_a_terminal_is_told_what_for():
+    """Standard input keeps the tool waiting until it has said so."""
+    terminal, end = os.openpty()
+    tool = subprocess.Popen([os.environ["EBB_TOOL"], "show", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=end)
+    os.close(end)
+    said = b""
+    while b"reading" not in said:
+        said += os.read(terminal, 1000)
+    assert said == "\r\033[Kebb: reading … 2 s".encode()
+    out, _ = tool.communicate((EXAMPLES / "resnet.ebb").read_bytes(), timeout=60)
+    assert tool.returncode == 0 and out
+    said = os.read(terminal, 1000)
+    assert said.endswith(b"\r\033[K")  # the line is wiped
+    os.close(terminal)
+
+
 def test_a_reader_that_goes_away_is_no_crash():
     tool = os.environ["EBB_TOOL"]
     done = subprocess.run(

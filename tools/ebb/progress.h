@@ -1,32 +1,19 @@
-// "ebb: checking ..." on a terminal, when the command has taken more than two seconds. Nothing is
-// printed into files and pipes, and the line is wiped when the stage is over.
+// The stages of a command, told on a terminal when the command has taken more than two seconds.
 #pragma once
 
-#include <condition_variable>
-#include <mutex>
+#include <chrono>
 #include <string>
-#include <thread>
+#include <utility>
+
+#include "ebb/base/progress.h"
 
 namespace ebb::tool {
 
-class Progress {
+inline const ebb::Progress::Time kStart = std::chrono::steady_clock::now();
+
+class Progress : public ebb::Progress {
  public:
-  explicit Progress(std::string stage);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-
-  // What it says from now on.
-  void update(std::string stage);
-
- private:
-  void watch();
-
-  std::string stage_;
-  std::mutex mutex_;
-  std::condition_variable over_;
-  bool is_over_ = false;
-  std::thread watcher_;  // not started unless standard error is a terminal
+  explicit Progress(std::string stage) : ebb::Progress(std::move(stage), kStart) {}
 };
 
 }  // namespace ebb::tool

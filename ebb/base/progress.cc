@@ -1,23 +1,16 @@
-#include "progress.h"
+#include "ebb/base/progress.h"
 
 #include <unistd.h>
 
-#include <chrono>
-#include <cstdio>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "ebb/base/file.h"
 
-namespace ebb::tool {
-namespace {
+namespace ebb {
 
-using Clock = std::chrono::steady_clock;
-const Clock::time_point kStart = Clock::now();
-
-}  // namespace
-
-Progress::Progress(std::string stage) : stage_(std::move(stage)) {
+Progress::Progress(std::string stage, Time since) : stage_(std::move(stage)), since_(since) {
   if (::isatty(STDERR_FILENO) == 1) watcher_ = std::thread([this] { watch(); });
 }
 
@@ -40,12 +33,13 @@ void Progress::watch() {
   using std::chrono::seconds;
   std::unique_lock lock(mutex_);
   const auto is_over = [this] { return is_over_; };
-  if (over_.wait_until(lock, kStart + seconds(2), is_over)) return;
+  if (over_.wait_until(lock, since_ + seconds(2), is_over)) return;
   do {
-    const auto elapsed = std::chrono::duration_cast<seconds>(Clock::now() - kStart);
+    const auto elapsed =
+        std::chrono::duration_cast<seconds>(std::chrono::steady_clock::now() - since_);
     write_to_stderr(fmt::format("\r\033[Kebb: {} … {} s", stage_, elapsed.count()));
   } while (!over_.wait_for(lock, seconds(1), is_over));
-  write_to_stderr(fmt::format("\r\033[K"));
+  write_to_stderr("\r\033[K");
 }
 
-}  // namespace ebb::tool
+}  // namespace ebb

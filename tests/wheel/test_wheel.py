@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -28,7 +29,11 @@ def run(*command, **more):
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dist")
-    options = ["--no-build-isolation", "--no-deps", "--config-settings=cmake.define.EBB_WERROR=ON"]
+    # Beside the other builds: what these have compiled with the same flags and paths, the compiler cache has.
+    build = ROOT / "build" / "wheel"
+    shutil.rmtree(build, ignore_errors=True)
+    settings = [f"build-dir={build}", "cmake.define.EBB_WERROR=ON"]
+    options = ["--no-build-isolation", "--no-deps", *(f"--config-settings={setting}" for setting in settings)]
     run(sys.executable, "-m", "pip", "wheel", *options, "--wheel-dir", folder, ROOT)
     [made] = folder.glob("*.whl")
     return made

@@ -8,6 +8,7 @@
 
 #include "ebb/export/rewrite_graphdef.h"
 #include "ebb/import/functiondef.h"
+#include "ebb/rewrite/lms_graph.h"
 #include "ebb/rewrite/lms_names.h"
 #include "ebb/rewrite/lms_rewrite.h"
 
@@ -61,6 +62,24 @@ Result<FunctionsRewritten> rewrite_functions(std::string_view graphdef, const Lm
   }
   out.graphdef = changed.empty() ? std::string(graphdef) : with_functions(graphdef, changed);
   return out;
+}
+
+bool has_backward_phase(const Graph& graph) {
+  const std::vector<LmsPhase> phases = find_phases(graph, {});
+  return std::find(phases.begin(), phases.end(), LmsPhase::kBackward) != phases.end();
+}
+
+Result<std::string> find_training_function(std::string_view graphdef,
+                                           const GraphDefOptions& reading) {
+  const auto library = FunctionLibrary::read(graphdef);
+  if (!library) return fail(library.error());
+  for (const LibraryFunction& function : library->functions()) {
+    const auto body = library->body(function);
+    if (!body) continue;
+    const auto graph = import_graphdef(*body, reading);
+    if (graph && has_backward_phase(*graph)) return function.name;
+  }
+  return std::string();
 }
 
 bool was_any_rewritten(const std::vector<FunctionOutcome>& functions) {

@@ -36,6 +36,14 @@ struct FunctionsRewritten {
                                                            const GraphDefOptions& reading,
                                                            const GraphDefExport& writing);
 
+// By gradient scopes.
+bool has_backward_phase(const Graph& graph);
+
+// The first function whose body has a backward phase of its own; empty: there is none that can be
+// read.
+[[nodiscard]] Result<std::string> find_training_function(std::string_view graphdef,
+                                                         const GraphDefOptions& reading);
+
 bool was_any_rewritten(const std::vector<FunctionOutcome>& functions);
 
 // For people: one line for each that was rewritten, and one for the others with each reason.

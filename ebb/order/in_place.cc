@@ -64,6 +64,7 @@ bool could_take_over(const Graph& graph, NodeId node, std::uint32_t result, std:
   const TensorId taken = graph.operands(node)[operand].tensor;
   const TensorType& type = graph.type(made);
   if (!taken.valid() || !same_places(graph.type(taken), type)) return false;
+  if (graph.type(taken).residence != type.residence) return false;
   if (graph.root(graph.storage(made)) != made || !is_dense(type)) return false;
   const StorageId storage = graph.storage(taken);
   const NodeKind origin = graph.origin(storage);

@@ -4,6 +4,7 @@
 
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/views.h"
+#include "ebb/order/arrivals.h"
 #include "ebb/order/in_place.h"
 #include "ebb/order/variables.h"
 
@@ -93,6 +94,10 @@ MemoryCurve memory_curve(const Graph& graph, const std::vector<Life>& lives) {
     side[life.first] += *size;
     side[life.last + 1] -= *size;
   }
+  for (const Arrival& arrival : find_arrivals(graph)) {
+    curve.device[arrival.first] += arrival.size;
+    curve.device[arrival.last + 1] -= arrival.size;
+  }
   Bytes device;
   Bytes host;
   for (std::uint32_t i = 0; i < count; ++i) {
@@ -127,6 +132,11 @@ std::vector<Resident> residents_at(const Graph& graph, const std::vector<Life>& 
     if (variables.is_read[storage.index()]) continue;
     if (const auto size = graph.size(storage)) there.push_back({storage, *size});
   }
+  for (const Arrival& arrival : find_arrivals(graph)) {
+    if (arrival.first <= position && position <= arrival.last) {
+      there.push_back({arrival.storage, arrival.size});
+    }
+  }
   std::stable_sort(there.begin(), there.end(),
                    [](const Resident& a, const Resident& b) { return a.size > b.size; });
   return there;
@@ -145,7 +155,9 @@ Floor find_floor(const Graph& graph) {
       if (!runs || last_user[storage.index()] == node) return;
       last_user[storage.index()] = node;
       const auto size = graph.size(storage);
-      if (size && graph.residence(storage) == Residence::kDevice) bytes += *size;
+      const bool is_there =
+          graph.residence(storage) == Residence::kDevice || reads_arrival(graph, node, tensor);
+      if (size && is_there) bytes += *size;
     };
     for (const Operand& operand : graph.operands(node)) {
       if (operand.tensor.valid()) count(operand.tensor);

@@ -9,7 +9,8 @@
 // swap-out makes is there from the line that made what it copies, when the copy may begin, and what
 // a swap-in reads until the first line that reads what it makes. All accelerators together are "the
 // device": a plan is made for one at a time. Storages of unknown size count as nothing, and are
-// counted. What happens within a line (copies that take time, bytes reused in place) is the
+// counted. What TensorFlow copies from the host for an operation to read (arrivals.h) is on the
+// device as well. What happens within a line (copies that take time, bytes reused in place) is the
 // simulator's business. O(nodes + edges).
 #pragma once
 

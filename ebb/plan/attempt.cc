@@ -72,8 +72,8 @@ void fill_in(Plan& plan, const PlanTask& task) {
 // Of a plan with its graph and its decisions.
 void finish(Plan& plan, const PlanTask& task) {
   plan.costs = estimate_costs(plan.graph, task.device, task.options.profile).value();
-  plan.arena = arrange_step(plan.graph, plan.costs, task.device, task.options);
   plan.timeline = simulate(plan.graph, plan.costs, task.options.clock);
+  plan.arena = arrange_step(plan.graph, plan.costs, plan.timeline, task.device, task.options);
   fill_in(plan, task);
 }
 
@@ -290,12 +290,11 @@ bool fits(const Plan& plan, const PlanOptions& options) {
          plan.arena.host_size <= options.host_budget.value_or(kNoLimit);
 }
 
-Arena arrange_step(const Graph& graph, const StepCosts& costs, const Device& device,
-                   const PlanOptions& options) {
+Arena arrange_step(const Graph& graph, const StepCosts& costs, const Timeline& timeline,
+                   const Device& device, const PlanOptions& options) {
   if (!is_tensorflow(options.clock)) {
     return arrange(graph, needs_of(graph, costs.workspace), {.alignment = device.alignment});
   }
-  const Timeline timeline = simulate(graph, costs, options.clock);
   Arena arena;
   arena.size = arena.bound = timeline.device_peak;
   arena.host_size = arena.host_bound = timeline.host_peak;

@@ -43,8 +43,8 @@ struct PlanOutcome {
 
 [[nodiscard]] bool fits(const Plan& plan, const PlanOptions& options);
 
-// What the step takes: its layout, or what an allocator has given out.
-Arena arrange_step(const Graph& graph, const StepCosts& costs, const Device& device,
-                   const PlanOptions& options);
+// What the step takes: its layout, or what an allocator has given out by its timeline.
+Arena arrange_step(const Graph& graph, const StepCosts& costs, const Timeline& timeline,
+                   const Device& device, const PlanOptions& options);
 
 }  // namespace ebb

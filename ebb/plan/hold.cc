@@ -9,6 +9,7 @@
 #include "ebb/graph/dependence.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/views.h"
+#include "ebb/order/arrivals.h"
 #include "ebb/order/in_place.h"
 #include "ebb/order/liveness.h"
 #include "ebb/order/variables.h"
@@ -162,10 +163,15 @@ class Holder {
     return (workspace > Bytes{} && workspace >= options_.large) ||
            std::any_of(operands.begin(), operands.end(),
                        [&](const Operand& operand) {
-                         return operand.tensor.valid() && counts(size_of(operand.tensor));
+                         return operand.tensor.valid() && (counts(size_of(operand.tensor)) ||
+                                                           is_large_arrival(node, operand));
                        }) ||
            std::any_of(results.begin(), results.end(),
                        [&](TensorId result) { return counts(size_of(result)); });
+  }
+  [[nodiscard]] bool is_large_arrival(NodeId node, const Operand& operand) const {
+    return reads_arrival(graph_, node, operand.tensor) &&
+           counts(graph_.size(graph_.storage(operand.tensor)).value_or(Bytes{}));
   }
   [[nodiscard]] bool counts(Bytes size) const { return size > Bytes{} && size >= options_.large; }
   [[nodiscard]] Bytes workspace_of(NodeId node) const {

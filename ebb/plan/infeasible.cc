@@ -115,6 +115,9 @@ class PeakExplainer {
         std::find_if(model_.values.begin(), model_.values.end(),
                      [&](const StepModel::Value& it) { return it.storage == storage; });
     if (value == model_.values.end()) return "it is there for what comes next";
+    if (plan_.graph.residence(storage) == Residence::kHost) {
+      return "it comes from the host, and TensorFlow keeps it until its last reader";
+    }
     const auto index = static_cast<std::size_t>(value - model_.values.begin());
     if (value->can_swap && options_.host_budget) return "the host may have no room for it";
     if (value->can_swap || value->can_recompute) return "to let it go would not help here";

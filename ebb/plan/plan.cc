@@ -81,8 +81,9 @@ class PlanMaker {
     const auto costs = estimate_costs(graph_, device_, options_.profile);
     if (!costs) return fail(costs.error());
     planned_.budget = options_.budget;
-    planned_.unconstrained = arrange_step(graph_, *costs, device_, options_).size;
-    planned_.unconstrained_step = simulate(graph_, *costs, options_.clock).total;
+    const Timeline timeline = simulate(graph_, *costs, options_.clock);
+    planned_.unconstrained = arrange_step(graph_, *costs, timeline, device_, options_).size;
+    planned_.unconstrained_step = timeline.total;
     if (options_.may_split) splittable_ = find_splittable(graph_);
     if (options_.profile != nullptr && !splittable_.empty()) {
       profile_ = with_halves(*options_.profile, graph_);
@@ -242,7 +243,8 @@ Result<Bytes> unconstrained_bytes(const Graph& graph, const Device& device,
   if (Status ok = check_sizes(graph, options.clock); !ok) return fail(ok.error());
   const auto costs = estimate_costs(graph, device, options.profile);
   if (!costs) return fail(costs.error());
-  return arrange_step(graph, *costs, device, options).size;
+  const Timeline timeline = simulate(graph, *costs, options.clock);
+  return arrange_step(graph, *costs, timeline, device, options).size;
 }
 
 }  // namespace ebb

@@ -7,6 +7,7 @@
 #include "ebb/graph/dependence.h"
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/views.h"
+#include "ebb/order/arrivals.h"
 #include "ebb/order/in_place.h"
 #include "ebb/order/liveness.h"
 #include "ebb/order/variables.h"
@@ -352,13 +353,24 @@ void Simulation::measure() {
   }
   const Variables variables = find_variables(graph_);
   hold(variables.device_bytes, Residence::kDevice, Duration::zero(), timeline_.total);
+  const auto times_at = [&](std::uint32_t line) {
+    const NodeId node = graph_.order()[line];
+    return enqueues_ ? held_[node.index()] : times_[node.index()];
+  };
+  for (const Arrival& arrival : find_arrivals(graph_)) {
+    const bool is_given = graph_.origin(arrival.storage) != NodeKind::kOp;
+    hold(arrival.size, Residence::kDevice,
+         is_given ? Duration::zero() : times_at(arrival.first).end, times_at(arrival.last).end);
+  }
   for (const StorageId storage : graph_.storages()) {
     const NodeKind origin = graph_.origin(storage);
+    const Residence side = graph_.residence(storage);
+    const NodeId maker = graph_.producer(graph_.root(storage));
+    if (enqueues_ && side == Residence::kHost && graph_.op(maker) != kSwapOut) continue;
     CopyTimes& span = spans[storage.index()];
     if (origin != NodeKind::kOp) span.start = Duration::zero();
     if (origin == NodeKind::kParam || origin == NodeKind::kConst) span.end = timeline_.total;
-    hold(variables.held(graph_, storage).value_or(Bytes{}), graph_.residence(storage), span.start,
-         span.end);
+    hold(variables.held(graph_, storage).value_or(Bytes{}), side, span.start, span.end);
   }
   std::sort(changes.begin(), changes.end(), [](const Change& a, const Change& b) {
     if (a.time != b.time) return a.time < b.time;

@@ -18,7 +18,8 @@
 // others when the last reader was enqueued, which is safe because the compute stream keeps its
 // order. Copies wait for what is in that stream when they are enqueued; who reads a copy, or waits
 // for one, is enqueued when it has ended. Nobody waits for bytes: what a swap-out still reads is
-// held as well, so the peak may be above what the lines hold.
+// held as well, so the peak may be above what the lines hold. On the host only what was swapped out
+// counts: the rest is there without a plan, too.
 //
 // Where swaps are nodes of the host, edges lead from one device to the other, and TensorFlow sends
 // an empty tensor along each, by way of a copy stream. So a swap-in is asked for when the device

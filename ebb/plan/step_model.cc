@@ -9,6 +9,7 @@
 #include "ebb/graph/ebb_ops.h"
 #include "ebb/graph/repeatable.h"
 #include "ebb/graph/views.h"
+#include "ebb/order/arrivals.h"
 #include "ebb/order/elementwise.h"
 #include "ebb/order/in_place.h"
 #include "ebb/order/variables.h"
@@ -69,7 +70,23 @@ class Modeller {
                                .size = aligned(variable.size),
                                .stays = true});
     }
+    for (const Arrival& arrival : find_arrivals(graph_)) {
+      value_of_[arrival.storage.index()] = static_cast<std::uint32_t>(model_.values.size());
+      model_.values.push_back({.storage = arrival.storage,
+                               .tensor = graph_.root(arrival.storage),
+                               .size = aligned(arrival.size)});
+    }
     return {};
+  }
+
+  // On the device; kNone: it reads nothing there.
+  [[nodiscard]] std::uint32_t value_read(NodeId node, TensorId tensor) const {
+    if (!tensor.valid()) return kNone;
+    const StorageId storage = graph_.storage(tensor);
+    if (graph_.residence(storage) == Residence::kHost && !reads_arrival(graph_, node, tensor)) {
+      return kNone;
+    }
+    return value_of_[storage.index()];
   }
 
   // The host reads the value of a tensor now and then.
@@ -77,8 +94,7 @@ class Modeller {
     const auto operands = graph_.operands(node);
     return !graph_.runs_on_host(node) ||
            std::any_of(operands.begin(), operands.end(), [&](const Operand& operand) {
-             return operand.tensor.valid() &&
-                    value_of_[graph_.storage(operand.tensor).index()] != kNone;
+             return value_read(node, operand.tensor) != kNone;
            });
   }
 
@@ -100,10 +116,10 @@ class Modeller {
     }
     operation.result_count = size_of(model_.results) - operation.first_result;
     for (const Operand& operand : graph_.operands(node)) {
-      if (!operand.tensor.valid()) continue;
+      const std::uint32_t value = value_read(node, operand.tensor);
+      if (value == kNone) continue;
       const StorageId storage = graph_.storage(operand.tensor);
-      const std::uint32_t value = value_of_[storage.index()];
-      if (value == kNone || last_user_[storage.index()] == index) continue;
+      if (last_user_[storage.index()] == index) continue;
       last_user_[storage.index()] = index;
       model_.operands.push_back(value);
     }
@@ -185,6 +201,7 @@ class Modeller {
     const bool is_updated = updates_.is_updated(value.storage);
     const NodeId maker = graph_.producer(value.tensor);
     if (value.stays || is_updated || value.size < options_.min_bytes) return;
+    if (graph_.residence(value.storage) == Residence::kHost) return;  // it has arrived
     if (value.use_count == 0 || element_size(graph_.type(value.tensor).dtype) == 0) return;
     if (reads_whole_variable(graph_, maker) || is_copy(graph_.op(maker))) return;
     value.can_swap = options_.may_swap;

@@ -32,7 +32,11 @@ Json prediction(const Plan& plan) {
           {"to_host_seconds", busy(Lane::kToHost)},
           {"to_device_seconds", busy(Lane::kToDevice)},
           {"stalled_seconds", stalls},
-          {"evaluations", plan.evaluations}};
+          {"evaluations", plan.evaluations},
+          {"executor_edges",
+           {{"order", plan.held.order_edges},
+            {"release", plan.held.release_edges},
+            {"refused", plan.held.refused}}}};
 }
 
 }  // namespace

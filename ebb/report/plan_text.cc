@@ -76,6 +76,10 @@ std::string to_text(const Planned& planned) {
     out += fmt::format("split: {} derivative{} of convolutions\n", counts.split,
                        counts.split == 1 ? "" : "s");
   }
+  if (plan.held.refused > 0) {
+    out += fmt::format("order: {} time{} the executor cannot be made to wait, and may hold more\n",
+                       plan.held.refused, plan.held.refused == 1 ? "" : "s");
+  }
   return out;
 }
 

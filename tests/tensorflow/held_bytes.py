@@ -2,7 +2,8 @@
 
 A traced step says of every executed operation when it started, when it was done, and which bytes it
 made. A tensor is there from the start of its maker to the end of the last operation of the executed
-graph that reads it. Who makes nothing new hands on bytes: they are known by their address.
+graph that reads it. Who makes nothing new hands on bytes: they are known by their address. What another
+device sends is there from the moment it is sent.
 """
 
 from __future__ import annotations
@@ -41,11 +42,34 @@ def _times(stats) -> dict[str, tuple[int, int]]:
     }
 
 
+def _received(metadata: tf1.RunMetadata) -> dict[str, tuple[int, int, int]]:
+    """By the name of an edge between devices: address and size of what is sent along it, and when."""
+    received = {}
+    for stats in metadata.step_stats.dev_stats:
+        made, times = _made(stats), _times(stats)
+        for graph in metadata.partition_graphs:
+            if graph.node[0].device != stats.device:
+                continue
+            for node in graph.node:
+                if node.op != "_Send" or node.input[0].startswith("^"):
+                    continue
+                maker, _, output = node.input[0].partition(":")
+                if maker in times and len(made[maker]) > int(output or 0):  # `_Send` itself is not always traced
+                    received[node.attr["tensor_name"].s] = (*made[maker][int(output or 0)], times[maker][1])
+    return received
+
+
 def peak(metadata: tf1.RunMetadata, device: str) -> int:
     """What the device held at most of what operations of the step made there; variables not."""
     (stats,) = [each for each in metadata.step_stats.dev_stats if each.device.endswith(device)]
     (graph,) = [each for each in metadata.partition_graphs if each.node[0].device.endswith(device)]
     made, times = _made(stats), _times(stats)
+    received = _received(metadata)
+    for number, node in enumerate(graph.node, start=1):
+        if node.op == "_Recv" and node.attr["tensor_name"].s in received:
+            address, size, start = received[node.attr["tensor_name"].s]
+            made[node.name] = [(address or -number, size)]  # of what is fed no address is traced
+            times[node.name] = (start, start + 1)
     variables = {address for node in graph.node if node.op in ("ReadVariableOp", "VariableV2", "Const", "_Arg") for address, _ in made[node.name]}
     held: dict[int, list[Held]] = collections.defaultdict(list)  # by address, in the order of time
     current: dict[tuple[str, int], Held] = {}

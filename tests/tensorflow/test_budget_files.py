@@ -115,7 +115,7 @@ def test_the_same_bits_within_what_was_planned(original, budget):
     # A copy may have ended before the plan counts on it. With an open batch the graph has sums that may have nothing to add
     # up: they hand on what they get, and the plan does not count on that either.
     is_exact = budget == "100%" and not original[1]
-    assert held >= (0.99 if is_exact else 0.75) * report["peak_bytes"]
+    assert held >= (0.99 if is_exact else 0.9) * report["peak_bytes"]
 
 
 def test_without_a_plan_it_holds_more_than_half(original):
@@ -129,6 +129,15 @@ def test_swapping_and_computing_again_are_both_used(original):
     reports = [rewrite(original, budget)[1] for budget in ("50%", "35%")]
     assert sum(report["tensors_swapped"] for report in reports) > 0
     assert sum(report["tensors_recomputed"] for report in reports) > 0
+
+
+def test_what_the_host_has_anyway_is_not_in_a_budget_of_the_host(original):
+    """The fed batch is there with and without a plan."""
+    _, report = rewrite(original, "100%", "--host-budget", "1KiB")
+    assert report["tensors_swapped"] == report["host_bytes"] == 0
+    _, report = rewrite(original, "35%")
+    _, less = rewrite(original, "45%", "--host-budget", f"{report['host_bytes'] // 2}B")
+    assert 0 < less["host_bytes"] <= report["host_bytes"] // 2
 
 
 def test_two_runs_write_the_same_bytes(original):

@@ -100,6 +100,14 @@ def test_functions_without_a_backward_phase_are_left_alone_with_the_reason(saved
     assert "it has no backward phase of its own" in reasons
 
 
+def test_a_budget_is_not_planned_for_a_graph_whose_step_is_a_function(saved):
+    target = saved.parent / "budget.pb"
+    done = ebb("rewrite", saved / "saved_model.pb", "-o", target, "--budget", "50%")
+    assert done.returncode == 3
+    assert "the training step is the function '" in done.stderr and "enable(budget=...)" in done.stderr
+    assert not target.exists()
+
+
 def test_a_function_that_was_damaged_is_not_proved(saved):
     target = saved.parent / "rewritten.pb"
     assert ebb("rewrite", saved / "saved_model.pb", "-o", target).returncode == 0

@@ -74,10 +74,32 @@ Result<LmsRewritten> rewrite_graph(const Graph& graph, const RewriteOptions& opt
   return rewrite_by_lms(graph, nothing, options.output.rewriting());
 }
 
+// A budget is of the graph itself. What its functions hold would not be counted.
+Status check_step_is_no_function(const RewriteOptions& options, const InputGraph& input) {
+  if (!input.tensorflow) return {};
+  const auto function =
+      find_training_function(input.tensorflow->graphdef(), options.tensorflow.reading());
+  if (!function) return fail(in_file(function.error(), input.path));
+  if (function->empty()) return {};
+  if (has_backward_phase(input.graph())) {
+    write_to_stderr(
+        fmt::format("Note: '{}' and other functions that the graph may call are not in the plan\n",
+                    printable(*function)));
+    return {};
+  }
+  return fail(
+      ErrorKind::kBadInput,
+      fmt::format("{}: the training step is the function '{}', and a budget is planned for the "
+                  "graph itself; give the graph of the function (concrete_function.graph), or run "
+                  "it with ebb.tensorflow.enable(budget=...)",
+                  shown_name(input.path), printable(*function)));
+}
+
 Result<int> rewrite_by_budget(const RewriteOptions& options, const InputGraph& input, Form form) {
   if (!options.plan.empty()) {
     return fail(ErrorKind::kUsage, "--save-plan has no say with --budget: write the graph");
   }
+  if (Status ok = check_step_is_no_function(options, input); !ok) return fail(ok.error());
   const auto done =
       options.budget.plan(input, options.tensorflow.writing().swap_nodes, options.json);
   if (!done) return fail(done.error());

@@ -260,7 +260,6 @@ def train(cell: dict[str, Any], machine: Machine, step: Callable[[], float], see
     begin = time.perf_counter()
     seen["losses"] = [step().hex() for _ in range(cell["warm_up"])]
     seen["warm_up_seconds"] = time.perf_counter() - begin
-    seen["warm_up_peak_bytes"] = machine.peak()
     machine.forget_peak()  # while algorithms are chosen, convolutions take more than later
     times: list[float] = []
     begin = time.perf_counter()

@@ -234,6 +234,7 @@ def measure(cell: dict[str, Any], machine: Machine, profile: str | None = None) 
         memory = ("budget_bytes", "peak_bytes", "measured_bytes")
         names = ("nodes", *tensors, *memory, "step_seconds", "problem", "seconds")
         seen["ebb"] = {name: getattr(graph, name) for name in names}
+        seen["ebb"] |= {name: graph.details.get(name) for name in ("swap_outs", "swap_ins")}  # of cells by parameters
         if graph.problem and seen["state"] == "trained":
             seen["state"] = "not rewritten"
     return seen

@@ -30,8 +30,9 @@ def trained(batch, speed, **more):
             "peak_bytes": 11 * GIB, "machine": "A GPU", "tensorflow": "2.0"} | more
 
 
-def swapping(count):
-    return {"ebb": {"tensors_swapped": count, "peak_bytes": None, "measured_bytes": None, "step_seconds": None}}
+def swapping(count, **more):
+    planned = {"peak_bytes": None, "measured_bytes": None, "step_seconds": None}
+    return {"ebb": {"tensors_swapped": count} | planned | more}
 
 
 def out_of_memory(batch, **more):
@@ -46,7 +47,8 @@ RESULTS = {
     "resnet50-all-lb1": (RESNET | {"parameters": {"lb": 1}},
                          [trained(384, 500, **swapping(7)), trained(832, 300, **swapping(7))]),
     "resnet50-200-lb5": (RESNET | {"parameters": {"lb": 5, "n_tensors": 200}},
-                         [trained(384, 700, **swapping(6)), out_of_memory(832, **swapping(6))]),
+                         [trained(384, 700, **swapping(6, swap_outs=6, swap_ins=8)),
+                          out_of_memory(832, **swapping(6, swap_outs=6, swap_ins=8))]),
     "resnet50-100-lb1": (RESNET | {"parameters": {"lb": 1, "n_tensors": 100}}, [out_of_memory(384, **swapping(5))]),
     "unet3d-plain": (UNET | {"batches": [1, 2]}, [trained(1, 8), out_of_memory(2)]),
     "unet3d-budget": (UNET | BUDGET, [trained(2, 4, ebb=PLANNED), trained(3, 2, ebb=PLANNED),
@@ -100,13 +102,14 @@ def test_every_cell_by_parameters_has_its_row(tables):
         ["all", "1", "chain_rule", "", "", "7", "500", "300"],
         ["all", "5", "chain_rule", "", "", "", "", ""],
         ["200", "1", "chain_rule", "", "", "", "", ""],
-        ["200", "5", "chain_rule", "", "", "6", "700", "out of memory"],
+        ["200", "5", "chain_rule", "", "", "6 (6 + 8)", "700", "out of memory"],
         ["100", "1", "chain_rule", "", "", "5", "out of memory", "-"],
         ["100", "5", "chain_rule", "", "", "", "", ""],
         ["all", "1", "direct_order", "", "", "", "", ""],
         ["all", "1", "chain_rule", "yes", "", "", "", ""],
     ]
     assert ["all", "1", "chain_rule", "", "over 20 levels", "", "", "", ""] in rows
+    assert "In brackets: the operations that were added, swap-outs and swap-ins." in tables
 
 
 def test_predictions_stand_beside_what_was_measured(tables):

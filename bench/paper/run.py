@@ -6,7 +6,8 @@
 
 Each cell is a process of its own (bench/paper/cell.py) with a time limit, or, with --together, shares one with its
 neighbours, which saves the minutes in which TensorFlow takes host memory. A file that is there already is added to: cells
-that it has by the same settings are not run again, so that the matrix can be run in parts. One line a batch is printed.
+that it has by the same settings are not run again, unless a batch was cut off or failed. One line a batch is printed. The
+status is 0 when all cells are done.
 """
 
 from __future__ import annotations
@@ -66,6 +67,9 @@ CELLS = {
 }
 
 
+UNKNOWN = ("cut off", "failed")  # what such a batch would have done
+
+
 def run_together(cells: dict[str, dict[str, Any]], seconds: float) -> dict[str, Any]:
     """What one process says of each batch of these cells, and how it ended."""
     command = [sys.executable, CELL_PROGRAM, json.dumps(list(cells.items()))]
@@ -88,6 +92,15 @@ def run_together(cells: dict[str, dict[str, Any]], seconds: float) -> dict[str, 
             break  # it ended here: the others were not begun
         results[name] = {"cell": settings, "batches": batches}
     return results
+
+
+def is_done(cell: dict[str, Any], result: dict[str, Any]) -> bool:
+    """Whether this is what became of that cell, by these settings and to its end."""
+    return result.get("cell") == cell and not any(seen["state"] in UNKNOWN for seen in result["batches"])
+
+
+def count_trained(result: dict[str, Any]) -> int:
+    return sum(seen["state"] == "trained" for seen in result.get("batches", []))
 
 
 def groups(names: list[str], cells: dict[str, dict[str, Any]], together: bool) -> list[list[str]]:
@@ -138,23 +151,25 @@ def main() -> int:
     results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     cells = {name: small(CELLS[name]) if arguments.small else CELLS[name] for name in names}
     begin = time.monotonic()
-    done = [name for name in names if results.get(name, {}).get("cell") == cells[name]]
-    for group in groups([name for name in names if name not in done], cells, arguments.together):
+    todo = [name for name in names if not is_done(cells[name], results.get(name, {}))]
+    for group in groups(todo, cells, arguments.together):
         left = arguments.limit - (time.monotonic() - begin)
         if left < 0:
             break
         seconds = min(arguments.cell_limit * len(group), left + 1)
         for name, result in run_together({name: cells[name] for name in group}, seconds).items():
-            results[name] = result
             for seen in result["batches"]:
                 say(name, seen)
+            before = results.get(name, {})
+            if is_done(cells[name], result) or count_trained(result) >= count_trained(before):
+                results[name] = result  # one that was stopped sooner than the one before says less
         fresh = arguments.out.with_suffix(".new")
         fresh.write_text(json.dumps(results, indent=1) + "\n")
         os.replace(fresh, arguments.out)
-    missing = [name for name in names if results.get(name, {}).get("cell") != cells[name]]
-    print(f"{len(names) - len(missing)} of {len(names)} cells; {arguments.out}")
-    states = [seen["state"] for name in names if name in results for seen in results[name]["batches"]]
-    return 1 if missing or "failed" in states else 0
+    missing = [name for name in names if not is_done(cells[name], results.get(name, {}))]
+    print(f"{len(names) - len(missing)} of {len(names)} cells; {arguments.out}" +
+          (f"; not done: {', '.join(missing)}" if missing else ""))
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":

@@ -1,9 +1,12 @@
 """bench/paper runs, on two logical devices of the CPU, and goes on where it was."""
 
+import importlib
 import json
 import pathlib
 import subprocess
 import sys
+
+import pytest
 
 PROGRAM = pathlib.Path(__file__).parents[2] / "bench" / "paper" / "run.py"
 
@@ -31,6 +34,34 @@ def test_a_cell_is_trained_by_budget_once(tmp_path):
     out.write_text(json.dumps(results))
     other = run("--out", out, "--cells", "unet3d-budget", "--limit", "-1")
     assert other.returncode == 1 and "0 of 1 cells" in other.stdout  # by other settings it is another cell
+
+
+@pytest.fixture
+def matrix(monkeypatch):
+    """run.py as a module."""
+    monkeypatch.syspath_prepend(PROGRAM.parent)
+    return importlib.import_module("run")
+
+
+@pytest.mark.parametrize(("state", "status"), [("trained", 0), ("out of memory", 0), ("cut off", 1), ("failed", 1)])
+def test_a_batch_that_was_cut_off_or_failed_is_not_done(tmp_path, matrix, state, status):
+    cell = matrix.small(matrix.CELLS["resnet50-plain"])
+    out = tmp_path / "paper.json"
+    out.write_text(json.dumps({"resnet50-plain": {"cell": cell, "batches": [{"batch": 2, "state": state}]}}))
+    done = run("--out", out, "--cells", "resnet50-plain", "--limit", "-1")
+    assert done.returncode == status
+    assert f"{1 - status} of 1 cells" in done.stdout
+    assert ("not done: resnet50-plain" in done.stdout) == bool(status)
+
+
+def test_what_was_stopped_sooner_replaces_nothing(tmp_path, matrix):
+    cell = matrix.small(matrix.CELLS["resnet50-plain"])
+    batches = [{"batch": 2, "state": "trained"}, {"batch": 4, "state": "cut off"}]
+    out = tmp_path / "paper.json"
+    out.write_text(json.dumps({"resnet50-plain": {"cell": cell, "batches": batches}}))
+    done = run("--out", out, "--cells", "resnet50-plain", "--cell-limit", "0.01")
+    assert done.returncode == 1 and "batch 2: cut off" in done.stdout
+    assert json.loads(out.read_text())["resnet50-plain"]["batches"] == batches
 
 
 def test_a_cell_that_there_is_not_is_named(tmp_path):

@@ -64,6 +64,20 @@ def test_what_was_stopped_sooner_replaces_nothing(tmp_path, matrix):
     assert json.loads(out.read_text())["resnet50-plain"]["batches"] == batches
 
 
+def test_cells_by_parameters_share_a_process(tmp_path):
+    out = tmp_path / "paper.json"
+    names = ["unet3d-all", "unet3d-all-branches"]
+    done = run("--out", out, "--together", "--cells", ",".join(names))
+    assert done.returncode == 0, done.stdout + done.stderr
+    results = json.loads(out.read_text())
+    for name in names:
+        [seen] = results[name]["batches"]
+        assert seen["state"] == "trained" and seen["ebb"]["problem"] is None, seen
+        assert 0 < seen["ebb"]["tensors_swapped"] <= seen["ebb"]["swap_outs"] <= seen["ebb"]["swap_ins"]
+    swapped = [results[name]["batches"][0]["ebb"]["tensors_swapped"] for name in names]
+    assert swapped[0] < swapped[1]  # branches are more
+
+
 def test_a_cell_that_there_is_not_is_named(tmp_path):
     done = run("--out", tmp_path / "paper.json", "--cells", "resnet50-193")
     assert done.returncode == 2 and "there is no cell resnet50-193" in done.stderr

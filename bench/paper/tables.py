@@ -116,8 +116,10 @@ def print_by_budget(cells: dict[str, Cell]) -> None:
         if cell.settings.get("budget"):
             for batch in cell.settings["batches"]:
                 unlimited = cells[UNLIMITED].at(batch) if cell.step == cells[UNLIMITED].step else None
-                head = (f"`{cell.name}`, {size(cell.settings['budget'])}", batch, outcome(cell, batch))
-                print_row((*head, *budget_columns(cell.at(batch) or {}, unlimited or {})))
+                seen = cell.at(batch) or {}
+                budget = size(seen.get("budget") or cell.settings["budget"])
+                head = (f"`{cell.name}`, {budget}", batch, outcome(cell, batch))
+                print_row((*head, *budget_columns(seen, unlimited or {})))
     print("\nMeasured steps are medians.")
 
 

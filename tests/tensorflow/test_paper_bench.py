@@ -64,6 +64,31 @@ def test_what_was_stopped_sooner_replaces_nothing(tmp_path, matrix):
     assert json.loads(out.read_text())["resnet50-plain"]["batches"] == batches
 
 
+def test_cells_of_which_least_is_known_come_first(matrix):
+    cells = {name: {"batches": [2, 4]} for name in ("changed", "cut", "done", "short", "missing")}
+    results = {
+        "changed": {"batches": [{"batch": 2, "state": "trained"}, {"batch": 4, "state": "trained"}]},
+        "cut": {"batches": [{"batch": 2, "state": "trained"}, {"batch": 4, "state": "cut off"}]},
+        "done": {"batches": [{"batch": 2, "state": "out of memory"}]},  # 4 would not train either
+        "short": {"batches": [{"batch": 2, "state": "trained"}]},
+    }
+    assert matrix.by_need([*cells], cells, results) == ["short", "missing", "cut", "changed", "done"]
+
+
+def test_of_several_budgets_the_first_that_trains_counts(matrix, monkeypatch):
+    program = importlib.import_module("cell")
+
+    def measure(cell, machine, profile):
+        return {"state": "trained" if cell["budget"] == "12GiB" else "out of memory", "error": cell["budget"]}
+
+    monkeypatch.setattr(program, "measure", measure)
+    seen = program.measure_budgets({"budget": ["13GiB", "12GiB", "11GiB"]}, None, None)
+    assert (seen["state"], seen["budget"]) == ("trained", "12GiB")
+    assert [(each["budget"], each["state"]) for each in seen["before"]] == [("13GiB", "out of memory")]
+    last = program.measure_budgets({"budget": ["14GiB", "13GiB"]}, None, None)
+    assert (last["state"], last["budget"], len(last["before"])) == ("out of memory", "13GiB", 1)
+
+
 def test_cells_by_parameters_share_a_process(tmp_path):
     out = tmp_path / "paper.json"
     names = ["unet3d-all", "unet3d-all-branches"]

@@ -222,9 +222,11 @@ def tell_memory(settings: Settings, step: Any, before: dict[str, int]) -> None:
     after = memory_now(settings)
     tell(memory_before=before, memory_after=after)
     if "device_used" in after:
+        memory = step.memory()
+        arena = memory.budget_bytes if step.plan else memory.peak_bytes  # one that was planned takes the whole budget
         # The context, the libraries' own memory, the user's batch and whatever PyTorch's allocator holds for him.
         tell(
-            outside_bytes=after["device_used"] - step.memory().peak_bytes,
+            outside_bytes=after["device_used"] - arena,
             ebb_device_bytes=after["device_used"] - before["device_used"],
             torch_peak_bytes_in_steps=torch.cuda.max_memory_allocated(),
         )

@@ -6,12 +6,12 @@
 
 A JSON object a batch is printed, up to the first batch that does not fit. A list of pairs of a name and a cell is done
 in one process, as far as they have the same machine: TensorFlow takes a second for each GiB of pinned host memory, and
-keeps it. ``front`` is ``session`` (tf_keras, TensorFlow 1 graphs and sessions, as in
-the paper) or ``keras`` (Keras 3 and its own loop). With ``parameters`` the paper's class rewrites the graph, or, in Keras
-and where ``way`` is ``plugin``, the plug-in does; with ``budget`` the plug-in plans. ``limit`` is what TensorFlow may
-take of the GPU: a limit of its own allocator, or, where ``allocator`` is ``cuda_malloc_async``, which has none, what a
-second process leaves free (and ``context`` bytes for CUDA itself). Images and labels are made once and stay on the GPU, as in the benchmarks that
-the paper used.
+keeps it. ``front`` is ``session`` (tf_keras, TensorFlow 1 graphs and sessions, as in the paper) or ``keras`` (Keras 3 and
+its own loop). With ``parameters`` the paper's class rewrites the graph, or, in Keras and where ``way`` is ``plugin``, the
+plug-in does. With ``budget`` the plug-in plans; of a list of budgets, the first with which it trains counts. ``limit`` is
+what TensorFlow may take of the GPU: a limit of its own allocator, or, where ``allocator`` is ``cuda_malloc_async``, which
+has none, what a second process leaves free (and ``context`` bytes for CUDA itself). Images and labels are made once and
+stay on the GPU, as in the benchmarks that the paper used.
 """
 
 from __future__ import annotations
@@ -234,8 +234,22 @@ def measure(cell: dict[str, Any], machine: Machine, profile: str | None = None) 
         memory = ("budget_bytes", "peak_bytes", "measured_bytes")
         names = ("nodes", *tensors, *memory, "step_seconds", "problem", "seconds")
         seen["ebb"] = {name: getattr(graph, name) for name in names}
+        seen["ebb"] |= {name: graph.details.get(name) for name in ("swap_outs", "swap_ins")}  # of cells by parameters
         if graph.problem and seen["state"] == "trained":
             seen["state"] = "not rewritten"
+    return seen
+
+
+def measure_budgets(cell: dict[str, Any], machine: Machine, profile: str | None) -> dict[str, Any]:
+    """With several, what was seen with the first that trains, or with the last; and what became of those before."""
+    if not isinstance(cell["budget"], list):
+        return measure(cell, machine, profile)
+    before: list[dict[str, Any]] = []
+    for budget in cell["budget"]:
+        seen = measure(cell | {"budget": budget}, machine, profile) | {"budget": budget, "before": [*before]}
+        if seen["state"] == "trained":
+            break
+        before.append({key: seen.get(key) for key in ("budget", "state", "error", "ebb")})
     return seen
 
 
@@ -247,7 +261,7 @@ def measure_and_print(name: str, cell: dict[str, Any], machine: Machine) -> bool
             begin = time.perf_counter()
             if is_second:
                 cell = cell | {"options": cell["options"] | {"profile": profile}}
-            seen = measure(cell, machine, profile if cell["measured"] and not is_second else None)
+            seen = measure_budgets(cell, machine, profile if cell["measured"] and not is_second else None)
             seen |= {"name": name, "by_profile": is_second, "seconds": time.perf_counter() - begin}
             print(json.dumps(seen), flush=True)
             if seen["state"] != "trained":
@@ -260,7 +274,6 @@ def train(cell: dict[str, Any], machine: Machine, step: Callable[[], float], see
     begin = time.perf_counter()
     seen["losses"] = [step().hex() for _ in range(cell["warm_up"])]
     seen["warm_up_seconds"] = time.perf_counter() - begin
-    seen["warm_up_peak_bytes"] = machine.peak()
     machine.forget_peak()  # while algorithms are chosen, convolutions take more than later
     times: list[float] = []
     begin = time.perf_counter()

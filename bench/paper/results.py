@@ -76,9 +76,9 @@ def describe(parameters: dict[str, Any]) -> str:
     return ", ".join(words)
 
 
-def size(setting: str) -> str:
+def size(setting: str | list[str]) -> str:
     """16GiB with a space, as it is printed elsewhere."""
-    return setting.replace("GiB", " GiB")
+    return " or ".join([setting] if isinstance(setting, str) else setting).replace("GiB", " GiB")
 
 
 def machines(cells: dict[str, Cell]) -> str:

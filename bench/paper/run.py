@@ -6,7 +6,13 @@
 
 Each cell is a process of its own (bench/paper/cell.py) with a time limit, or, with --together, shares one with its
 neighbours, which saves the minutes in which TensorFlow takes host memory. A file that is there already is added to: cells
-that it has by the same settings are not run again, so that the matrix can be run in parts. One line a batch is printed.
+that it has by the same settings are not run again, unless a batch was cut off or failed. One line a batch is printed. The
+status is 0 when all cells are done.
+
+For a GPU that is lent for some minutes, what is missing comes first: cells with a batch that was not tried, then those with
+one that was cut off or failed, then those that ran by other settings, each in the order of CELLS. ``--limit`` ends in time,
+and the file has what was done. TensorFlow pins a GiB of host memory in a second, so the 65 GiB of ``resnet50-all-direct``
+at batch 832 need ``--cell-limit 200``.
 """
 
 from __future__ import annotations
@@ -40,7 +46,7 @@ def by_parameters(batches: list[int], **parameters: Any) -> dict[str, Any]:
     return ASYNC | HOST | few | {"batches": batches, "parameters": {"lb": 1, "sync": 2} | parameters, "way": "plugin"}
 
 
-def by_budget(batches: list[int], budget: str = "14GiB", **more: Any) -> dict[str, Any]:
+def by_budget(batches: list[int], budget: str | list[str] = "14GiB", **more: Any) -> dict[str, Any]:
     return ASYNC | {"batches": batches, "budget": budget} | more
 
 
@@ -49,21 +55,24 @@ CELLS = {
     "unet3d-budget": UNET_128 | by_budget([2, 3, 4]),
     "unet3d-192-budget": UNET_192 | by_budget([1]),
     "keras3-resnet50-budget": RESNET | by_budget([832], front="keras"),
+    "resnet50-copy-kernels-budget": RESNET | by_budget([832], ["13GiB", "12GiB"], options={"swap_nodes": "copy_kernels"}),
     "resnet50-plain": RESNET | LIMIT | {"batches": [192, 256]},
     "unet3d-plain": UNET_128 | LIMIT | {"batches": [1, 2]},
     "resnet50-no-limit": RESNET | {"batches": [832]},
+    "unet3d-all": UNET_128 | by_parameters([3, 4]),
+    "unet3d-all-branches": UNET_128 | by_parameters([2, 3, 4], **BRANCHES),
+    "unet3d-192-all-branches": UNET_192 | by_parameters([1], **BRANCHES),
     "resnet50-all-lb1": RESNET | by_parameters([256, 384, 832]),
     "resnet50-all-lb5": RESNET | by_parameters([256, 384], lb=5),
     "resnet50-200-lb1": RESNET | by_parameters([256, 384], n_tensors=200),
     "resnet50-200-lb5": RESNET | by_parameters([256, 384], n_tensors=200, lb=5),
     "resnet50-100-lb1": RESNET | by_parameters([256, 384], n_tensors=100),
-    "resnet50-100-lb5": RESNET | by_parameters([256, 384], n_tensors=100, lb=5),
     "resnet50-all-direct": RESNET | by_parameters([384, 832], ctrld_strategy="direct_order"),
     "resnet50-all-fused": RESNET | by_parameters([384], fuse_swapins=True),
-    "unet3d-all-branches": UNET_128 | by_parameters([2, 3, 4], **BRANCHES),
-    "unet3d-192-all-branches": UNET_192 | by_parameters([1], **BRANCHES),
-    "unet3d-all": UNET_128 | by_parameters([3, 4]),
 }
+
+
+UNKNOWN = ("cut off", "failed")  # what such a batch would have done
 
 
 def run_together(cells: dict[str, dict[str, Any]], seconds: float) -> dict[str, Any]:
@@ -88,6 +97,27 @@ def run_together(cells: dict[str, dict[str, Any]], seconds: float) -> dict[str, 
             break  # it ended here: the others were not begun
         results[name] = {"cell": settings, "batches": batches}
     return results
+
+
+def is_done(cell: dict[str, Any], result: dict[str, Any]) -> bool:
+    """Whether this is what became of that cell, by these settings and to its end."""
+    return result.get("cell") == cell and not any(seen["state"] in UNKNOWN for seen in result["batches"])
+
+
+def count_trained(result: dict[str, Any]) -> int:
+    return sum(seen["state"] == "trained" for seen in result.get("batches", []))
+
+
+def by_need(names: list[str], cells: dict[str, dict[str, Any]], results: dict[str, Any]) -> list[str]:
+    """Those first of which least is known."""
+
+    def known(name: str) -> int:
+        batches = results.get(name, {}).get("batches", [])
+        if batches and batches[-1]["state"] != "trained":
+            return 1 if batches[-1]["state"] in UNKNOWN else 2
+        return 2 if set(cells[name]["batches"]) <= {seen["batch"] for seen in batches} else 0
+
+    return sorted(names, key=known)
 
 
 def groups(names: list[str], cells: dict[str, dict[str, Any]], together: bool) -> list[list[str]]:
@@ -119,6 +149,7 @@ def small(settings: dict[str, Any]) -> dict[str, Any]:
     """The same on two logical devices of the CPU, to try this program."""
     side, batches = (32, [2, 4]) if settings["network"] == "resnet50" else (16, [1])
     little = {"side": side, "batches": batches, "device": "cpu", "limit": None, "allocator": "bfc", "environment": {}}
+    little |= {"options": {}} if "options" in settings else {}  # copy kernels are for GPUs alone
     return settings | little | ({"budget": "98%"} if settings.get("budget") else {}) | {"warm_up": 1, "steps": 1}
 
 
@@ -138,23 +169,25 @@ def main() -> int:
     results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
     cells = {name: small(CELLS[name]) if arguments.small else CELLS[name] for name in names}
     begin = time.monotonic()
-    done = [name for name in names if results.get(name, {}).get("cell") == cells[name]]
-    for group in groups([name for name in names if name not in done], cells, arguments.together):
+    todo = [name for name in names if not is_done(cells[name], results.get(name, {}))]
+    for group in groups(by_need(todo, cells, results), cells, arguments.together):
         left = arguments.limit - (time.monotonic() - begin)
         if left < 0:
             break
         seconds = min(arguments.cell_limit * len(group), left + 1)
         for name, result in run_together({name: cells[name] for name in group}, seconds).items():
-            results[name] = result
             for seen in result["batches"]:
                 say(name, seen)
+            before = results.get(name, {})
+            if is_done(cells[name], result) or count_trained(result) >= count_trained(before):
+                results[name] = result  # one that was stopped sooner than the one before says less
         fresh = arguments.out.with_suffix(".new")
         fresh.write_text(json.dumps(results, indent=1) + "\n")
         os.replace(fresh, arguments.out)
-    missing = [name for name in names if results.get(name, {}).get("cell") != cells[name]]
-    print(f"{len(names) - len(missing)} of {len(names)} cells; {arguments.out}")
-    states = [seen["state"] for name in names if name in results for seen in results[name]["batches"]]
-    return 1 if missing or "failed" in states else 0
+    missing = [name for name in names if not is_done(cells[name], results.get(name, {}))]
+    print(f"{len(names) - len(missing)} of {len(names)} cells; {arguments.out}" +
+          (f"; not done: {', '.join(missing)}" if missing else ""))
+    return 1 if missing else 0
 
 
 if __name__ == "__main__":

@@ -80,6 +80,8 @@ def print_largest(cells: dict[str, Cell]) -> None:
 
 def print_by_parameters(cells: dict[str, Cell]) -> None:
     print("\n### By parameters")
+    if any("(" in swapped(cell) for cell in cells.values()):
+        print("\nIn brackets: the operations that were added, swap-outs and swap-ins.")
     for step in STEPS.values():
         rows = [cell for cell in cells.values() if cell.step == step and cell.parameters is not None]
         batches = batches_of(rows)
@@ -99,9 +101,12 @@ def parameter_columns(parameters: dict[str, Any]) -> list[object]:
 
 
 def swapped(cell: Cell) -> str:
-    """One number, unless batches differ."""
-    counts = [seen["ebb"]["tensors_swapped"] for seen in cell.batches if seen.get("ebb")]
-    return ", ".join(map(str, dict.fromkeys(counts)))
+    """Tensors, and the operations that do it where they were counted; once, unless batches differ."""
+    counts = []
+    for ebb in [seen["ebb"] for seen in cell.batches if seen.get("ebb")]:
+        added = [ebb.get("swap_outs"), ebb.get("swap_ins")]
+        counts.append(f"{ebb['tensors_swapped']}" + (f" ({added[0]} + {added[1]})" if None not in added else ""))
+    return ", ".join(dict.fromkeys(counts))
 
 
 def print_by_budget(cells: dict[str, Cell]) -> None:
@@ -111,8 +116,10 @@ def print_by_budget(cells: dict[str, Cell]) -> None:
         if cell.settings.get("budget"):
             for batch in cell.settings["batches"]:
                 unlimited = cells[UNLIMITED].at(batch) if cell.step == cells[UNLIMITED].step else None
-                head = (f"`{cell.name}`, {size(cell.settings['budget'])}", batch, outcome(cell, batch))
-                print_row((*head, *budget_columns(cell.at(batch) or {}, unlimited or {})))
+                seen = cell.at(batch) or {}
+                budget = size(seen.get("budget") or cell.settings["budget"])
+                head = (f"`{cell.name}`, {budget}", batch, outcome(cell, batch))
+                print_row((*head, *budget_columns(seen, unlimited or {})))
     print("\nMeasured steps are medians.")
 
 

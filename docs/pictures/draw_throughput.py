@@ -137,6 +137,7 @@ def draw(cells: dict[str, Cell]) -> str:
         f'<text x="{LEFT}" y="24" font-size="15" font-weight="bold">{escape(heading)}</text>'
     )
     for number, ((title, unit), styles) in enumerate(PANELS.items()):
+        styles = {name: style for name, style in styles.items() if name in cells}  # one is in old files only
         panel = Panel(number, [cells[name] for name in styles])
         svg += panel.axes(title, unit)
         for name, style in reversed(styles.items()):  # the first on top

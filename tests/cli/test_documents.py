@@ -178,3 +178,9 @@ def test_the_readme_commands_work(tmp_path):
     assert re.match(r"memory: .*\n(.*\n){3}Applied .*\nSwapped: ", done.stderr), done.stderr
     assert "fits.ebb: the same computation as resnet.ebb: " in done.stdout
     assert "Floor: " in done.stdout
+
+
+def test_every_fuzzer_has_a_row():
+    fuzzers = {path.name.removesuffix("_fuzz.cc") for path in ROOT.glob("tests/fuzz/*_fuzz.cc")}
+    table = (ROOT / "docs/testing.md").read_text().split("| fuzzer |")[1]
+    assert fuzzers == set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))

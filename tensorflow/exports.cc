@@ -1,6 +1,7 @@
 // What the library exports: TF_InitGraph, which TensorFlow calls when it loads it, and a few
 // functions for Python. Nothing thrown leaves this file.
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <exception>
 #include <memory>
@@ -67,6 +68,7 @@ int ebb_grappler_is_loaded();
 char* ebb_grappler_configure(const char* json);
 void ebb_grappler_disable();
 char* ebb_grappler_report();
+std::uint64_t ebb_grappler_last_number();
 char* ebb_grappler_profile(const char* measured);
 void ebb_grappler_forget_reports();
 void ebb_grappler_free(char* text);
@@ -100,6 +102,8 @@ void ebb_grappler_disable() { Plugin::instance().disable(); }
 char* ebb_grappler_report() {
   return text_or_problem([] { return Plugin::instance().report(); });
 }
+
+std::uint64_t ebb_grappler_last_number() { return Plugin::instance().last_number(); }
 
 // A profile, or a text that is no JSON object: what is wrong.
 char* ebb_grappler_profile(const char* measured) {

@@ -122,6 +122,7 @@ std::string Plugin::report() const {
   out["graphs"] = Json::array();
   for (const GraphReport& kept : reports_) {
     Json graph = Json::object();
+    graph["number"] = kept.number;
     graph["name"] = name_of(kept.scan.function);
     graph["nodes"] = kept.scan.nodes;
     graph["seconds"] = kept.seconds;
@@ -133,6 +134,11 @@ std::string Plugin::report() const {
     out["graphs"].push_back(std::move(graph));
   }
   return out.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::uint64_t Plugin::last_number() const {
+  const std::scoped_lock lock(mutex_);
+  return last_number_;
 }
 
 Result<std::string> Plugin::profile(std::string_view measured) const {
@@ -337,6 +343,7 @@ void Plugin::say_what_was_done(const GraphReport& report) {
 // Of a graph in which nothing was changed Grappler may show another version: that counts.
 void Plugin::keep(GraphReport report) {
   const std::scoped_lock lock(mutex_);
+  report.number = ++last_number_;
   const auto is_earlier_version = [&](const GraphReport& kept) {
     return !kept.is_changed && kept.scan.signature == report.scan.signature &&
            kept.scan.function == report.scan.function;

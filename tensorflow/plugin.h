@@ -46,8 +46,11 @@ class Plugin {
   [[nodiscard]] Status configure(std::string_view json);  // and turns it on
   void disable();
   void forget_reports();
-  // One JSON object: configuration (null when off), calls, graphs.
+  // One JSON object: configuration (null when off), calls, graphs, which are numbered as they come.
   [[nodiscard]] std::string report() const;
+  // The number of the last graph that came into the report, 0 before the first: whether there are
+  // new ones without reading it.
+  [[nodiscard]] std::uint64_t last_number() const;
   // A profile out of what TensorFlow took for operations of steps that were planned:
   // {"operations": [{"name": "conv1/Conv2D", "seconds": 5e-6, "workspace": null}]}. kUsage where
   // nothing of them was.
@@ -69,6 +72,7 @@ class Plugin {
   static constexpr std::size_t kKeptMessages = 1024;
 
   struct GraphReport {
+    std::uint64_t number = 0;  // no other graph of this process has it
     Scan scan;
     std::string rewrite;  // the JSON object of rewrite_graphdef; empty when it came to nothing
     std::string problem;  // why it runs as it was
@@ -98,6 +102,7 @@ class Plugin {
   std::shared_ptr<const Configuration> configuration_;               // null when off
   std::size_t last_unchanged_ = 0;  // a number of the graph that was last left as it was
   std::deque<GraphReport> reports_;
+  std::uint64_t last_number_ = 0;                     // stays when reports are forgotten
   std::deque<std::shared_ptr<const Graph>> planned_;  // by a budget, the last ones
   std::set<std::string, std::less<>> said_;
   std::uint64_t calls_ = 0;

@@ -44,6 +44,7 @@ class Library:
             getattr(self._functions, f"ebb_grappler_{name}").restype = ctypes.c_void_p
         self._functions.ebb_grappler_configure.argtypes = [ctypes.c_char_p]
         self._functions.ebb_grappler_profile.argtypes = [ctypes.c_char_p]
+        self._functions.ebb_grappler_last_number.restype = ctypes.c_uint64
         self._functions.ebb_grappler_free.argtypes = [ctypes.c_void_p]
         self._functions.ebb_grappler_free.restype = None
         self._functions.ebb_grappler_disable.restype = None
@@ -71,6 +72,10 @@ class Library:
 
     def report(self) -> dict[str, Any]:
         return json.loads(self._taken(self._functions.ebb_grappler_report()))
+
+    def last_number(self) -> int:
+        """Of the last graph that came into the report: whether there are new ones, without reading it."""
+        return self._functions.ebb_grappler_last_number()
 
     def profile(self, operations: list[dict[str, Any]]) -> str:
         """The text of a profile; raises ebb.Error where none of the operations was planned."""

@@ -66,6 +66,9 @@ def enable(
     run keep the graph they have, so call this before the first step. Called again, it replaces the
     parameters.
 
+    With a budget, the first steps of every planned graph are watched, and TensorFlow's memory statistics
+    of the accelerator are reset for that (``tf.config.experimental.reset_memory_stats``).
+
     Args:
         optimizer_scopes: Where the backward phase is; by default, wherever TensorFlow computed
             gradients.
@@ -93,8 +96,8 @@ def enable(
         device: Whose times the plan is made with: one that Ebb knows, or a device file.
         profile: A file with measured times, for some or all operations (``measure`` writes one).
         host_budget: What host memory may hold at a time; as much as it takes by default.
-        strict: Raise ebb.Error where no plan fits, or where the first steps took more than the budget and
-            another plan did not help; otherwise a line says so and training goes on.
+        strict: Raise ebb.Error where no plan fits some model's step, or where its first steps took more than the
+            budget and another plan did not help; otherwise a line says so and training goes on.
 
     Raises:
         ebb.Error: a parameter is wrong or unknown, or TensorFlow could not load the plug-in.

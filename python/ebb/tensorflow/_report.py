@@ -114,7 +114,7 @@ def _graph(raw: dict[str, Any]) -> GraphReport:
         shape_seconds=raw["shape_seconds"],
         budget_bytes=rewrite.get("budget_bytes"),
         peak_bytes=rewrite.get("peak_bytes"),
-        measured_bytes=_peak.measured_of(raw["name"]),
+        measured_bytes=_peak.measured.get(raw["number"]),
         step_seconds=rewrite.get("step_seconds"),
         details=rewrite,
     )

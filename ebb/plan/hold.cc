@@ -53,6 +53,7 @@ class Holder {
         wait_for_last(node);
       } else if (graph_.op(node) == kSwapIn) {
         wait_for_releases(node, line);
+        wait_for_line(node, line);
       }
       for (const Leaving& each : released_below_[line]) {
         leaving_.push_back(each);
@@ -73,6 +74,7 @@ class Holder {
   // Who looks at a large tensor, and what it waits for.
   struct Looker {
     NodeId node;
+    Bytes size;
     std::vector<NodeId> before;
   };
 
@@ -124,13 +126,18 @@ class Holder {
         if (operand.tensor.valid()) last_use[graph_.storage(operand.tensor).index()] = line;
       }
     }
+    // Who takes over the bytes does so at that line, and needs them for himself.
+    for (const StorageId taken : takes_over_) {
+      if (taken.valid()) --last_use[taken.index()];
+    }
     for (const NodeId node : lookers) {
       auto below = static_cast<std::uint32_t>(lines_.size());
+      Looker looker{.node = node, .size = {}, .before = {}};
       for (const Operand& operand : graph_.operands(node)) {
         if (!operand.tensor.valid() || !counts(size_of(operand.tensor))) continue;
         below = std::min(below, last_use[graph_.storage(operand.tensor).index()]);
+        looker.size += size_of(operand.tensor);
       }
-      Looker looker{node, {}};
       for (const Dependence::Edge& edge : dependence.before(node)) {
         below = std::max(below, line_of[edge.node.index()]);
         if (graph_.is_op(edge.node)) looker.before.push_back(edge.node);
@@ -178,20 +185,36 @@ class Holder {
     return node.index() < workspaces_.size() ? workspaces_[node.index()] : Bytes{};
   }
 
-  void wait_for_releases(NodeId node, std::uint32_t line) {
+  // By the lines, at the line of this node.
+  [[nodiscard]] Bytes held_at(NodeId node, std::uint32_t line) const {
     // The costs have the workspace that a graph's text gives.
-    Bytes lines = curve_.device[line] - graph_.workspace(node) + workspace_of(node);
+    Bytes held = curve_.device[line] - graph_.workspace(node) + workspace_of(node);
     for (const TensorId result : graph_.results(node)) {
+      const StorageId storage = graph_.storage(result);
       // It counts as that one does.
-      if (takes_over_[graph_.storage(result).index()].valid()) lines -= size_of(result);
+      if (graph_.root(storage) == result && takes_over_[storage.index()].valid()) {
+        held -= size_of(result);
+      }
     }
-    while (!leaving_.empty() && lines + still_there_ > options_.budget) {
-      const NodeId maker = graph_.producer(graph_.operands(leaving_.front().swap_out)[0].tensor);
-      if (may_be_forward_alone(node) && !rewriter_.waits(node, maker)) return;
-      if (delay(node, leaving_.front().swap_out)) ++held_.release_edges;
-      still_there_ -= leaving_.front().size;
-      leaving_.pop_front();
+    return held;
+  }
+
+  void wait_for_releases(NodeId node, std::uint32_t line) {
+    const Bytes lines = held_at(node, line);
+    Bytes still_there = still_there_;
+    auto next = leaving_.begin();
+    for (; next != leaving_.end() && lines + still_there > options_.budget; ++next) {
+      const NodeId maker = graph_.producer(graph_.operands(next->swap_out)[0].tensor);
+      if (may_be_forward_alone(node) && !rewriter_.waits(node, maker)) break;
+      if (!rewriter_.waits(node, next->swap_out) && delay(node, next->swap_out)) {
+        ++held_.release_edges;
+      }
+      still_there -= next->size;
     }
+    if (graph_.op(node) == kSwapIn)
+      return;  // nobody else waits for it: the next one does for himself
+    leaving_.erase(leaving_.begin(), next);
+    still_there_ = still_there;
   }
 
   void wait_for_last(NodeId node) {
@@ -218,6 +241,26 @@ class Holder {
       }
     }
     looking_.clear();
+  }
+
+  // A swap-in may stand far below its trigger, where its reader waits for nobody in between.
+  // Who looks is waited for where there would be too little room: edges to the host are slow.
+  void wait_for_line(NodeId swap_in, std::uint32_t line) {
+    const auto triggers = graph_.controls(swap_in);
+    if (std::all_of(triggers.begin(), triggers.end(),
+                    [&](NodeId trigger) { return may_be_forward_alone(trigger); })) {
+      return;
+    }
+    Bytes room = options_.budget - held_at(swap_in, line) - still_there_;
+    std::vector<NodeId> awaited;
+    if (last_large_.valid()) awaited.push_back(last_large_);
+    for (const Looker& looker : looking_) {
+      room -= looker.size;
+      if (room < Bytes{}) awaited.push_back(looker.node);
+    }
+    for (const NodeId node : awaited) {
+      if (!rewriter_.waits(swap_in, node) && delay(swap_in, node)) ++held_.order_edges;
+    }
   }
 
   bool delay(NodeId node, NodeId after) {

@@ -4,17 +4,17 @@
 // three things that it does not know:
 //
 //   order     Operations that touch large tensors run in the order of their lines. Where two that
-//             follow each other do not wait for each other anyway, the second is delayed.
+//             follow each other do not wait for each other anyway, the second is delayed. So is a
+//             swap-in that stands further down than its trigger.
 //   release   What was swapped out is gone when others need its bytes. Where what the lines hold
 //             and what is still being copied together exceed the budget, the operation waits until
 //             the oldest of these copies have ended: a swap-out's result is on the host then.
 //   looking   Who only looks at a large tensor, as `Shape` does, has looked when the tensor has no
 //             other use: the next of these operations waits for that.
 //
-// A swap-in gets its bytes after its trigger, and a clone runs in its line, so both hold by
-// themselves. What stays free: operations on small tensors, and what the rule does not let wait,
-// across a loop for instance; so the executor may hold a little more than the lines, and a plan is
-// judged by what the simulation of the result says. O(nodes + edges).
+// What stays free: operations on small tensors, and what the rule does not let wait, across a loop
+// for instance; so the executor may hold a little more than the lines, and a plan is judged by what
+// the simulation of the result says. O(nodes + edges), but for who waits for many copies at once.
 #pragma once
 
 #include <cstddef>

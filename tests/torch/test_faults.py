@@ -270,7 +270,7 @@ def interrupt_at(monkeypatch, stage):
     monkeypatch.setattr(Progress, "__call__", told)
 
 
-STAGES = ["measuring operations", "timing operations", "planning", "allocating host memory"]
+STAGES = ["measuring operations", "timing operations", "planning", "allocating GiB of host memory"]
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -291,7 +291,7 @@ def test_ctrl_c_while_compiling_gives_the_arena_back(monkeypatch):
     model, optimizer = trainer()
     batch = noisy_batch(12 * MIB)
     arena = noisy(model, optimizer, batch).memory().budget_bytes
-    interrupt_at(monkeypatch, "allocating host memory")  # there is an arena by then
+    interrupt_at(monkeypatch, "allocating GiB of host memory")  # there is an arena by then
     before = address_space()
     for _ in range(4):
         with pytest.raises(KeyboardInterrupt):

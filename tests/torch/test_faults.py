@@ -15,6 +15,7 @@ import threading
 import pytest
 import torch
 import torch.nn.functional as F
+from refusing import refusing_library
 from same_bits import bits, differences
 from small_models import Noisy, convolutional, images, perceptron, vectors
 from torch import nn
@@ -255,6 +256,21 @@ def test_a_kernel_that_throws_after_the_updates_says_so_and_loaded_state_trains_
         torch.set_rng_state(saved[2])
         assert torch.equal(loss, eager.step(*batch))
         assert differences(twin, twin_optimizer, model, optimizer) == []
+
+
+@pytest.mark.parametrize("is_packed", [False, True], ids=["compiled", "packed"])
+def test_the_library_that_refuses_to_pin_is_found_and_comes_before_others(is_packed, tmp_path, monkeypatch):
+    """What tests on a GPU load it for needs one (test_cuda_faults.py)."""
+    monkeypatch.delenv("EBB_TEST_LIBRARIES", raising=False)
+    library = refusing_library(tmp_path)
+    if is_packed:
+        monkeypatch.setenv("EBB_TEST_LIBRARIES", str(tmp_path))
+        monkeypatch.setenv("PATH", "")
+        assert refusing_library(tmp_path / "nowhere") == library
+    ask = "import ctypes; print(ctypes.CDLL(None).cudaHostRegister(None, ctypes.c_size_t(1), 0))"
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    done = subprocess.run([sys.executable, "-c", ask], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "304\n"
 
 
 # Ctrl-C.

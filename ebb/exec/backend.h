@@ -2,7 +2,7 @@
 //
 //   auto backend = make_cpu_backend();
 //   Result<Arena> arena = backend->make_arena(budget);
-//   Result<Arena> host = backend->make_host_slab(program->host_size);
+//   Result<Arena> host = backend->make_host_slab(program->host_size, nullptr);
 //   Executor::make(graph, program, kernels, {*arena, *host, backend->lanes()});
 //
 // One for each step that is made ready: steps that may run at the same time need lanes of their
@@ -17,6 +17,7 @@
 #include "ebb/base/result.h"
 #include "ebb/base/units.h"
 #include "ebb/exec/arena.h"
+#include "ebb/exec/host_memory.h"
 #include "ebb/exec/lanes.h"
 #include "ebb/exec/thread_lanes.h"
 #include "ebb/plan/device.h"
@@ -33,7 +34,8 @@ class Backend {
   [[nodiscard]] virtual Bytes alignment() const = 0;  // of whatever a kernel is given
   // Both fail (kInfeasible) when there is not so much.
   [[nodiscard]] virtual Result<Arena> make_arena(Bytes size) = 0;
-  [[nodiscard]] virtual Result<Arena> make_host_slab(Bytes size) = 0;
+  // `tell`, where there is one, hears how far it is, in GiB, where that takes time.
+  [[nodiscard]] virtual Result<Arena> make_host_slab(Bytes size, const TellPieces& tell) = 0;
   [[nodiscard]] virtual Lanes& lanes() = 0;
   // From anywhere to anywhere, after all that was put into the compute lane; done on return.
   [[nodiscard]] virtual Status copy(std::byte* to, const std::byte* from, std::size_t size) = 0;

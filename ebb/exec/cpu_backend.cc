@@ -25,7 +25,9 @@ class CpuBackend final : public Backend {
 
   [[nodiscard]] Bytes alignment() const override { return Bytes{64}; }
   Result<Arena> make_arena(Bytes size) override { return Arena::make(size); }
-  Result<Arena> make_host_slab(Bytes size) override { return Arena::make(size); }
+  Result<Arena> make_host_slab(Bytes size, const TellPieces& /*tell*/) override {
+    return Arena::make(size);
+  }
   Lanes& lanes() override { return lanes_; }
 
   Status copy(std::byte* to, const std::byte* from, std::size_t size) override {

@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <system_error>
-#include <thread>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -41,25 +38,6 @@ class OnDevice {
   int before_;
   bool was_set_;
 };
-
-// The system makes a page when it is first touched, and one thread is slow at it.
-void touch_pages(std::byte* data, std::size_t size) {
-  constexpr std::size_t kPage = 4096;
-  const std::size_t count = std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, 16);
-  const std::size_t share = (size / count + kPage) / kPage * kPage;
-  std::vector<std::jthread> threads;
-  for (std::size_t begin = 0; begin < size; begin += share) {
-    const auto touch = [=] {
-      const std::size_t end = std::min(size, begin + share);
-      for (std::size_t i = begin; i < end; i += kPage) data[i] = std::byte{0};
-    };
-    try {
-      threads.emplace_back(touch);
-    } catch (const std::system_error&) {  // no more threads to be had
-      touch();
-    }
-  }
-}
 
 // Measures how fast copies are.
 class LinkMeter {
@@ -143,14 +121,16 @@ class Cuda final : public CudaBackend {
     return arena;
   }
 
-  Result<Arena> make_host_slab(Bytes size) override {
+  Result<Arena> make_host_slab(Bytes size, const TellPieces& tell) override {
     if (size.count == 0) return Arena::make(size);
     const OnDevice on(device_);
     Result<Arena> pages = Arena::make(size);
     if (!pages) return pages;
     const auto length = static_cast<std::size_t>(size.count);
     madvise(pages->data(), length, MADV_HUGEPAGE);
-    touch_pages(pages->data(), length);
+    touch_pages({pages->data(), length}, tell);
+    // All at once: a copy across two registrations would be taken for one of memory that is not
+    // pinned.
     const cudaError_t code = cudaHostRegister(pages->data(), length, cudaHostRegisterPortable);
     if (code != cudaSuccess) {
       Error error = cuda_error(code, "pinning");
@@ -217,7 +197,7 @@ class Cuda final : public CudaBackend {
     const Bytes room{static_cast<std::int64_t>(2 * LinkMeter::kSize)};
     auto arena = make_arena(room);
     if (!arena) return fail(std::move(arena.error()));
-    auto host = make_host_slab(room);
+    auto host = make_host_slab(room, nullptr);
     if (!host) return fail(std::move(host.error()));
     LinkMeter meter(lanes_, arena->data(), host->data());
     constexpr int kTimes = 4;

@@ -1,7 +1,9 @@
 #include "ebb/exec/executor.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -100,6 +102,7 @@ Result<Executor> Executor::make(const Graph& graph, const Program& program, Kern
     if (Status ok = executor.add(instruction, kernels); !ok) return fail(std::move(ok.error()));
   }
   for (const std::uint32_t awaited : program.waits) executor.ready_[awaited].is_awaited = true;
+  executor.find_order();
   return executor;
 }
 
@@ -151,6 +154,29 @@ Executor::Copy Executor::copy_of(NodeId node) const {
           .size = static_cast<std::size_t>(size.count)};
 }
 
+// Kernels in the order of the program, and a copy after the last one that it waits for, or that
+// something does which it waits for, and not before what precedes it in its lane. Where several
+// come between the same two kernels, they keep the order of the program.
+void Executor::find_order() {
+  std::vector<std::uint32_t> slots(ready_.size());  // odd: of kernels; even: between them
+  std::array<std::uint32_t, kLaneCount> last{};     // slot of the last copy in each lane
+  for (std::uint32_t i = 0; i < ready_.size(); ++i) {
+    if (ready_[i].lane == Lane::kCompute) {
+      slots[i] = 2 * i + 1;
+      continue;
+    }
+    std::uint32_t& slot = last[static_cast<std::size_t>(ready_[i].lane)];
+    for (const std::uint32_t awaited : ready_[i].waits) {
+      slot = std::max(slot, slots[awaited] + slots[awaited] % 2);
+    }
+    slots[i] = slot;
+  }
+  order_.resize(ready_.size());
+  std::iota(order_.begin(), order_.end(), 0);
+  std::stable_sort(order_.begin(), order_.end(),
+                   [&](std::uint32_t a, std::uint32_t b) { return slots[a] < slots[b]; });
+}
+
 Status Executor::take_given(Scalars& scalars) const {
   for (const ScalarId scalar : given_) {
     auto value = convert(scalars[scalar], graph_->dtype(scalar));
@@ -188,7 +214,7 @@ Status Executor::run(Scalars& scalars, const Interrupted& interrupted, bool is_t
 Status Executor::run_all(Scalars& scalars, const Interrupted& interrupted, bool is_timed) {
   Replay replay;
   const SourceScope scope(&replay, memory_);
-  for (std::uint32_t i = 0; i < ready_.size(); ++i) {
+  for (const std::uint32_t i : order_) {
     const Ready& ready = ready_[i];
     if (torn_.updates_done == 0 && interrupted && interrupted()) {
       return fail(ErrorKind::kRefused,

@@ -98,6 +98,7 @@ class Executor {
   [[nodiscard]] Status add(const Instruction& instruction, Kernels& kernels);
   [[nodiscard]] Status add_kernel(const Instruction& instruction, Kernels& kernels, Ready& ready);
   [[nodiscard]] Copy copy_of(NodeId node) const;
+  void find_order();
   [[nodiscard]] Status take_given(Scalars& scalars) const;
   [[nodiscard]] Status run_all(Scalars& scalars, const Interrupted& interrupted, bool is_timed);
   // Runs one instruction; an exception becomes an error.
@@ -112,7 +113,8 @@ class Executor {
   MemoryKind memory_ = MemoryKind::kHost;
   std::byte* base_;
   std::vector<std::byte*> places_;
-  std::vector<Ready> ready_;  // by instruction
+  std::vector<Ready> ready_;          // by instruction
+  std::vector<std::uint32_t> order_;  // in which they are put into the lanes
   std::vector<Arithmetic> arithmetic_;
   std::vector<Copy> copies_;
   std::vector<ScalarId> given_;  // declared by the graph

@@ -8,7 +8,9 @@
 //   lanes.finish(Lane::kToHost, 7);       // 7 is what was put there since start
 //   Status ok = lanes.end();
 //
-// The executor puts in instructions in the order of the program, each after all that it waits for.
+// The executor puts in each lane's instructions in the order of the program, each after all that it
+// waits for, and copies as soon as that is so: a kernel may be done before the call returns, and
+// what was put in after it could not run beside it.
 // What a kernel does while it is called is in the compute lane.
 #pragma once
 

@@ -83,7 +83,7 @@ class Lowering {
     for (std::size_t i = 0; i < recipe(node).requests.size(); ++i) {
       const Request& request = recipe(node).requests[i];
       const auto serving = static_cast<std::uint32_t>(program_.servings.size());
-      const bool kept = request.result == Request::kKept;
+      const bool kept = request.result == Request::kKept;  // by a library: docs/decisions, 56
       program_.servings.push_back(
           {.size = request.size, .offset = kept ? Serving::kElsewhere : Bytes{}});
       if (request.result >= 0) {

@@ -9,6 +9,7 @@
 #include "ebb/exec/measured_timeline.h"
 #include "ebb/exec/measurement_cache.h"
 #include "ebb/graph/graph_check.h"
+#include "ebb/torch/host_slab.h"
 #include "ebb/torch/step.h"
 
 namespace ebb::torch {
@@ -126,7 +127,7 @@ Status Step::go_on_with(Fitting fitting) {
   const Lowered& next = *fitting.lowered;
   std::shared_ptr<const exec::Arena> host = host_;
   if (next.program.host_size > host->size()) {
-    auto larger = make_host_slab(next.program.host_size, Bytes{});
+    auto larger = make_host_slab(*backend_, next.program.host_size, Bytes{}, nullptr);
     if (!larger) {  // as little a reason to stop as a plan that is not better
       if (replanned_) replanned_->is_used = false;
       return {};

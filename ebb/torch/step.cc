@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include "ebb/base/nearest.h"
-#include "ebb/exec/host_memory.h"
 #include "ebb/exec/measurement_cache.h"
 #include "ebb/exec/plan_cache.h"
 #include "ebb/exec/profiler.h"
@@ -18,6 +17,7 @@
 #include "ebb/report/plan_summary.h"
 #include "ebb/torch/environment.h"
 #include "ebb/torch/gpu.h"
+#include "ebb/torch/host_slab.h"
 #include "ebb/torch/no_fill.h"
 
 namespace ebb::torch {
@@ -342,39 +342,16 @@ Status Step::allocate_host(const StepOptions& options) {
     host_ = options.shares_arena_of->host_;
     return {};
   }
-  if (options.progress && program().host_size.count > 0) {
-    options.progress("allocating host memory", 0, 0);
-  }
+  exec::TellPieces tell;
+  if (program().host_size.count > 0) tell = saying(options, "allocating GiB of host memory");
+  if (tell) tell(0, 0);
   // On the CPU the arena is host memory too, and a page of it is taken when it is first touched.
   const bool is_on_host = device_.is_cpu() && options.shares_arena_of == nullptr;
-  auto host = make_host_slab(program().host_size, is_on_host ? arena_->size() : Bytes{});
+  const Bytes reserved = is_on_host ? arena_->size() : Bytes{};
+  auto host = make_host_slab(*backend_, program().host_size, reserved, tell);
   if (!host) return fail(std::move(host.error()));
   host_ = *std::move(host);
   return {};
-}
-
-Result<std::shared_ptr<const exec::Arena>> Step::make_host_slab(Bytes size, Bytes reserved) {
-  constexpr std::string_view kRemedy =
-      "give a host budget below that, so that more is computed again, or a larger budget, so that "
-      "less is swapped out, or end what else uses the memory";
-  // A system that promises more memory than there is would end some process later instead.
-  const Bytes available = exec::available_host_memory();
-  if (size.count > 0 && size + reserved > available) {
-    const auto besides = reserved.count == 0
-                             ? std::string()
-                             : fmt::format(", besides the arena of {}", to_human(reserved));
-    return fail(ErrorKind::kInfeasible,
-                fmt::format("what is swapped out needs {} of host memory{}, and {} are available; "
-                            "{}",
-                            to_human(size), besides, to_human(available), kRemedy));
-  }
-  auto slab = backend_->make_host_slab(size);
-  if (!slab) {
-    slab.error().message =
-        fmt::format("for what is swapped out, {}; {}", slab.error().message, kRemedy);
-    return fail(std::move(slab.error()));
-  }
-  return std::make_shared<const exec::Arena>(*std::move(slab));
 }
 
 Result<std::unique_ptr<exec::Executor>> Step::bind(const Lowered& lowered,

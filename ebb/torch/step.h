@@ -168,9 +168,6 @@ class Step {
                                             const std::function<void(std::string_view)>& explain);
   [[nodiscard]] Status allocate(const StepOptions& options);
   [[nodiscard]] Status allocate_host(const StepOptions& options);
-  // Where there is not so much host memory, or `reserved` besides, the error says what helps.
-  [[nodiscard]] Result<std::shared_ptr<const exec::Arena>> make_host_slab(Bytes size,
-                                                                          Bytes reserved);
   [[nodiscard]] Result<std::unique_ptr<exec::Executor>> bind(const Lowered& lowered,
                                                              const exec::Arena& host);
   [[nodiscard]] Result<exec::Scalars> values_of(

@@ -8,12 +8,14 @@
 #include <chrono>
 #include <fstream>
 #include <random>
+#include <string_view>
 #include <system_error>
 #include <thread>
 
 #include <gtest/gtest.h>
 
 #include "ebb/exec/executor.h"
+#include "ebb/exec/measured_timeline.h"
 #include "ebb/graph/parse.h"
 #include "ebb/graph/print.h"
 #include "ebb/plan/simulate.h"
@@ -117,7 +119,8 @@ class SlowLink : public testing::Test {
   HashKernels kernels_;
   Compiled compiled_ = compile(parse_valid(kStep).value(), kernels_, {});
 
-  std::vector<exec::Interval> run() {
+  // The step as it was run.
+  Timeline run() {
     const auto arena = exec::Arena::make(compiled_.program.arena_size);
     const auto host = exec::Arena::make(compiled_.program.host_size);
     const auto compute = [](Lane lane) {
@@ -128,41 +131,62 @@ class SlowLink : public testing::Test {
         exec::Executor::make(compiled_.graph, compiled_.program, kernels_, {*arena, *host, lanes});
     exec::Scalars scalars(compiled_.graph);
     EXPECT_TRUE(executor->run(scalars, nullptr, /*is_timed=*/true));
-    return lanes.times().value();
+    return exec::measured_timeline(compiled_.graph, compiled_.program, lanes.times().value());
   }
 
-  [[nodiscard]] exec::Interval of(const std::vector<exec::Interval>& times,
-                                  const char* name) const {
+  [[nodiscard]] Timeline predict() const {
+    Device device = find_device("cpu").value();
+    device.link = {kSpeed, kSpeed, kSpeed, kSpeed, Duration{}, Duration{}};
+    return simulate(compiled_.graph, estimate_costs(compiled_.graph, device).value());
+  }
+
+  [[nodiscard]] Span of(const Timeline& timeline, std::string_view name) const {
     const NodeId node = compiled_.graph.find_node(name);
-    for (std::size_t i = 0; i < times.size(); ++i) {
-      if (compiled_.program.instructions[i].node == node) return times[i];
-    }
-    return {};
+    const auto span = std::find_if(timeline.spans.begin(), timeline.spans.end(),
+                                   [&](const Span& each) { return each.node == node; });
+    return span == timeline.spans.end() ? Span{} : *span;
   }
 };
 
-TEST_F(SlowLink, CopiesRunUnderComputeAsPredicted) {
-  const std::vector<exec::Interval> times = run();
-  const auto is_under = [&](const char* copy, const char* kernel) {
-    return of(times, copy).start < of(times, kernel).end &&
-           of(times, kernel).start < of(times, copy).end;
-  };
-  EXPECT_TRUE(is_under("a.host", "b"));
-  EXPECT_TRUE(is_under("a.host", "c"));
-  EXPECT_TRUE(is_under("a.back", "d"));
-  EXPECT_TRUE(is_under("a.back", "e"));
-  EXPECT_GE(of(times, "a.back").start, of(times, "c").end) << "its trigger";
-  EXPECT_GE(of(times, "f").start, of(times, "a.back").end) << "it reads what comes back";
+// By how much anything starts or ends later than predicted, at most.
+Duration lateness(const Timeline& measured, const Timeline& predicted) {
+  Duration most{};
+  for (const Span& expected : predicted.spans) {
+    const auto span = std::find_if(measured.spans.begin(), measured.spans.end(),
+                                   [&](const Span& each) { return each.node == expected.node; });
+    if (span == measured.spans.end()) return Duration::max();
+    most = std::max({most, span->start - expected.start, span->end - expected.end});
+  }
+  return most;
+}
 
-  // Six kernels of 20 ms one after the other; each copy takes 40 ms under two of them. One after
-  // the other everything would take 200 ms. What is measured is never shorter than predicted.
-  Device device = find_device("cpu").value();
-  device.link = {kSpeed, kSpeed, kSpeed, kSpeed, Duration{}, Duration{}};
-  const Timeline predicted =
-      simulate(compiled_.graph, estimate_costs(compiled_.graph, device).value());
-  EXPECT_EQ(predicted.total, milliseconds(120));
-  EXPECT_GE(times.back().end, predicted.total);
-  EXPECT_LT(times.back().end, milliseconds(200));
+// Six kernels of 20 ms one after the other, and each copy takes 40 ms under two of them:
+//
+//   ms         0    20    40    60    80   100   120
+//   compute    |  a  |  b  |  c  |  d  |  e  |  f  |
+//   to host          |  a.host   |
+//   to device                    |  a.back   |
+//
+// One after the other everything takes 200 ms. A sleep is never too short, so nothing is earlier
+// than predicted. It may be too long where others want the processor: the best of some runs counts.
+// Half a kernel late is allowed; without any one of the overlaps, something would be 20 ms late.
+TEST_F(SlowLink, CopiesRunUnderComputeAsPredicted) {
+  const Timeline predicted = predict();
+  ASSERT_EQ(predicted.total, milliseconds(120));
+  ASSERT_EQ(predicted.spans.size(), 8U);
+  constexpr int kRuns = 20;
+  Duration least = Duration::max();
+  for (int i = 0; i < kRuns && least >= milliseconds(10); ++i) {
+    const Timeline measured = run();
+    for (const Span& expected : predicted.spans) {
+      const std::string_view name = compiled_.graph.name(expected.node);
+      EXPECT_GE(of(measured, name).end, expected.end) << name;
+    }
+    EXPECT_GE(of(measured, "a.back").start, of(measured, "c").end) << "its trigger";
+    EXPECT_GE(of(measured, "f").start, of(measured, "a.back").end) << "it reads what comes back";
+    least = std::min(least, lateness(measured, predicted));
+  }
+  EXPECT_LT(least, milliseconds(10));
 }
 
 TEST(Lanes, WorkInAForkedProcess) {

@@ -3,7 +3,6 @@
 import copy
 import gc
 import os
-import shutil
 import subprocess
 import sys
 import threading
@@ -11,6 +10,7 @@ import threading
 import pytest
 import torch
 import torch.nn.functional as F
+from refusing import refusing_library
 from same_bits import differences
 from small_models import Noisy, perceptron, vectors
 from test_faults import MIB, MOOD, STAGES, bad_mood, interrupt_at, moody, sgd, sum_of  # noqa: F401: a fixture
@@ -81,12 +81,6 @@ def test_more_host_memory_than_is_available_is_refused_and_the_arena_given_back(
     check_trains(*noisy_on_gpu())
 
 
-REFUSING = """
-#include <stddef.h>
-/* As where the system does not let the driver pin: cudaErrorOperatingSystem. */
-int cudaHostRegister(void* memory, size_t size, unsigned flags) { return 304; }
-"""
-
 PINNED = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -110,14 +104,10 @@ with ebb.torch.compile(model, lambda x, y: (x * y).sum(), optimizer, batch) as s
 """
 
 
-@pytest.mark.skipif(shutil.which("cc") is None, reason="there is no C compiler")
 def test_pinning_that_is_refused_is_said_with_a_remedy_and_all_is_given_back(tmp_path):
-    (tmp_path / "refusing.c").write_text(REFUSING)
-    library = tmp_path / "refusing.so"
-    subprocess.run(["cc", "-shared", "-fPIC", "-o", library, tmp_path / "refusing.c"], check=True)
     done = subprocess.run(
         [sys.executable, "-c", PINNED, os.path.dirname(__file__)],
-        env={**os.environ, "LD_PRELOAD": str(library)}, capture_output=True, text=True, timeout=300, check=False,
+        env={**os.environ, "LD_PRELOAD": str(refusing_library(tmp_path))}, capture_output=True, text=True, timeout=300, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     *refused, last = done.stdout.splitlines()

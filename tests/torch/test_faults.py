@@ -15,6 +15,7 @@ import threading
 import pytest
 import torch
 import torch.nn.functional as F
+from refusing import refusing_library
 from same_bits import bits, differences
 from small_models import Noisy, convolutional, images, perceptron, vectors
 from torch import nn
@@ -257,6 +258,21 @@ def test_a_kernel_that_throws_after_the_updates_says_so_and_loaded_state_trains_
         assert differences(twin, twin_optimizer, model, optimizer) == []
 
 
+@pytest.mark.parametrize("is_packed", [False, True], ids=["compiled", "packed"])
+def test_the_library_that_refuses_to_pin_is_found_and_comes_before_others(is_packed, tmp_path, monkeypatch):
+    """What tests on a GPU load it for needs one (test_cuda_faults.py)."""
+    monkeypatch.delenv("EBB_TEST_LIBRARIES", raising=False)
+    library = refusing_library(tmp_path)
+    if is_packed:
+        monkeypatch.setenv("EBB_TEST_LIBRARIES", str(tmp_path))
+        monkeypatch.setenv("PATH", "")
+        assert refusing_library(tmp_path / "nowhere") == library
+    ask = "import ctypes; print(ctypes.CDLL(None).cudaHostRegister(None, ctypes.c_size_t(1), 0))"
+    environment = {**os.environ, "LD_PRELOAD": str(library)}
+    done = subprocess.run([sys.executable, "-c", ask], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "304\n"
+
+
 # Ctrl-C.
 
 
@@ -270,7 +286,7 @@ def interrupt_at(monkeypatch, stage):
     monkeypatch.setattr(Progress, "__call__", told)
 
 
-STAGES = ["measuring operations", "timing operations", "planning", "allocating host memory"]
+STAGES = ["measuring operations", "timing operations", "planning", "allocating GiB of host memory"]
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -291,7 +307,7 @@ def test_ctrl_c_while_compiling_gives_the_arena_back(monkeypatch):
     model, optimizer = trainer()
     batch = noisy_batch(12 * MIB)
     arena = noisy(model, optimizer, batch).memory().budget_bytes
-    interrupt_at(monkeypatch, "allocating host memory")  # there is an arena by then
+    interrupt_at(monkeypatch, "allocating GiB of host memory")  # there is an arena by then
     before = address_space()
     for _ in range(4):
         with pytest.raises(KeyboardInterrupt):

@@ -4,8 +4,6 @@
 
 #include "ebb/graph/parse.h"
 #include "ebb/order/liveness.h"
-#include "ebb/plan/simulate.h"
-#include "ebb/plan/step_model.h"
 
 namespace ebb {
 namespace {
@@ -36,21 +34,6 @@ TEST(Arrivals, WhatTheDeviceReadsFromTheHostIsThereUntilItsLastReader) {
   EXPECT_EQ(curve.peak, Bytes{600});  // %x, %a and %b
   EXPECT_EQ(curve.device.back(), Bytes{104});
   EXPECT_EQ(find_floor(graph).bytes, Bytes{504});  // 'gw': %x, %b and %gw
-}
-
-TEST(Arrivals, PlannerAndSimulationCountThem) {
-  const Graph graph = parse_valid(kFed).value();
-  StepCosts costs;
-  costs.compute.assign(graph.node_count(), Duration(100));
-  costs.workspace.assign(graph.node_count(), Bytes{});
-  const Timeline timeline = simulate(graph, costs, Clock::kEnqueued);
-  EXPECT_EQ(timeline.device_peak, Bytes{600});
-  EXPECT_EQ(timeline.host_peak, Bytes{});  // nothing was swapped out
-  const StepModel model = model_step(graph, costs, {.alignment = Bytes{1}}).value();
-  const auto& x = model.values.back();
-  EXPECT_EQ(x.size, Bytes{400});
-  EXPECT_EQ(x.use_count, 2U);
-  EXPECT_FALSE(x.can_swap || x.can_recompute);
 }
 
 TEST(Arrivals, OneThatTheHostMakesComesWhenItIsMade) {

@@ -4,6 +4,7 @@
 
 #include "ebb/graph/parse.h"
 #include "ebb/order/liveness.h"
+#include "ebb/plan/step_model.h"
 
 namespace ebb {
 namespace {
@@ -187,6 +188,31 @@ TEST(Simulate, WhoGetsTheBytesOfASwapOutWaitsForIt) {
   EXPECT_EQ(timeline.stalls[1].start, 800ns);
   EXPECT_EQ(timeline.stalls[1].end, 1100ns);
   EXPECT_EQ(timeline.total, 1200ns);
+}
+
+// %x, 400 bytes, is fed from the host; 'a' and 'gw' of the GPU read it. %n stays on the host.
+constexpr std::string_view kFed = R"(graph step {
+  input %x: f32[100] @host @"/device:CPU:0"
+  %a: f32[25] = tf::F(%x) @"/device:GPU:0" takes 100ns
+  %n: i32[10] @host = tf::Shape(%a) @"/device:GPU:0"
+  %b: f32[25] = tf::F(%a, %n) @"/device:GPU:0" takes 100ns
+  %gw: f32[1] = tf::G(%x, %b) @"/device:GPU:0" takes 100ns
+  %c: f32[25] = tf::F(%gw) @"/device:GPU:0" takes 100ns
+  return %c
+}
+)";
+
+TEST(Simulate, WhatTheDeviceReadsFromTheHostCountsAsInThePlanner) {
+  const Graph graph = parse_valid(kFed).value();
+  const StepCosts costs = costs_of(graph);
+  const Timeline timeline = simulate(graph, costs, Clock::kEnqueued);
+  EXPECT_EQ(timeline.device_peak, Bytes{600});  // %x, %a and %b
+  EXPECT_EQ(timeline.host_peak, Bytes{});       // nothing was swapped out
+  const StepModel model = model_step(graph, costs, {.alignment = Bytes{1}}).value();
+  const auto& x = model.values.back();
+  EXPECT_EQ(x.size, Bytes{400});
+  EXPECT_EQ(x.use_count, 2U);
+  EXPECT_FALSE(x.can_swap || x.can_recompute);
 }
 
 }  // namespace

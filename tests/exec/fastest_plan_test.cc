@@ -1,5 +1,5 @@
-#include "ebb/plan/restarts.h"
-
+// Plans from several seeds at once.
+#include <algorithm>
 #include <atomic>
 #include <string>
 
@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "ebb/graph/parse.h"
+#include "ebb/plan/restarts.h"
 #include "tests/sanitized.h"
 
 namespace ebb {

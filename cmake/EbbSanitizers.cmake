@@ -13,6 +13,7 @@ function(ebb_sanitizers target)
     set(flags -fsanitize=${sanitizers} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     target_compile_options(${target} PRIVATE ${flags})
     target_link_options(${target} PRIVATE ${flags})
+    target_compile_definitions(${target} PRIVATE EBB_SANITIZED)
   endif()
   if(EBB_BUILD_FUZZERS)
     # Coverage for libFuzzer; the fuzzers themselves link its main (tests/fuzz).

@@ -89,16 +89,16 @@ target_compile_options(libtorch::c10 INTERFACE "SHELL:-idirafter \"${EBB_TORCH_R
 target_compile_definitions(libtorch::c10 INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
 ebb_libtorch(torch_cpu LIBRARIES libtorch::c10)
 if(EXISTS "${EBB_TORCH_ROOT}/lib/libc10_cuda.so")
-  # The runtime's headers come with the wheel's own dependencies, in nvidia/cu13, cu12, ...
-  file(GLOB cuda_headers "${EBB_TORCH_ROOT}/../nvidia/cu*/include/cuda_runtime_api.h")
-  list(TRANSFORM cuda_headers REPLACE "/cuda_runtime_api.h$" "")
-  ebb_libtorch(c10_cuda INCLUDES ${cuda_headers} LIBRARIES libtorch::c10)
+  ebb_libtorch(c10_cuda INCLUDES ${EBB_CUDA_HEADERS} LIBRARIES libtorch::c10)
   file(GLOB cuda_runtime "${EBB_TORCH_ROOT}/../nvidia/cu*/lib/libcudart.so.*")
-  if(cuda_headers AND cuda_runtime)
+  if(NOT EBB_CUDA_HEADERS_COMPILE)
+    message(WARNING "Without GPUs, which this torch could use: there are no headers of CUDA's that compile "
+      "(pip install nvidia-cuda-crt==13.0.88 in torch's environment, or name them: EBB_CUDA_HEADERS)")
+  elseif(cuda_runtime)
     list(GET cuda_runtime 0 cuda_runtime)
     add_library(libtorch::cudart SHARED IMPORTED)
     set_target_properties(libtorch::cudart PROPERTIES IMPORTED_LOCATION "${cuda_runtime}")
-    target_include_directories(libtorch::cudart SYSTEM INTERFACE ${cuda_headers})
+    target_include_directories(libtorch::cudart SYSTEM INTERFACE ${EBB_CUDA_HEADERS})
   endif()
 endif()
 

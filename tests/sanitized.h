@@ -3,10 +3,17 @@
 
 namespace ebb {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef EBB_SANITIZED  // by CMake: gcc and clang say it in different ways
 inline constexpr bool kSanitized = true;
 #else
 inline constexpr bool kSanitized = false;
+#endif
+
+// What races on purpose cannot be tried under the thread sanitizer, which says so itself.
+#if defined(__SANITIZE_THREAD__)
+inline constexpr bool kThreadSanitized = true;
+#else
+inline constexpr bool kThreadSanitized = false;
 #endif
 
 }  // namespace ebb

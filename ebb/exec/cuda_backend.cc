@@ -15,28 +15,46 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Makes a device the current one for a scope.
+// Makes a device the current one for a scope, or says why that cannot be: what is done then would
+// be done on another one.
 class OnDevice {
  public:
-  explicit OnDevice(int device) : before_(current()), was_set_(before_ != device) {
-    if (was_set_) cudaSetDevice(device);
+  explicit OnDevice(int device) : before_(current()) {
+    if (before_ == device) return;
+    const cudaError_t code = cudaSetDevice(device);
+    was_set_ = code == cudaSuccess;
+    if (!was_set_) status_ = fail(cuda_error(code, "the GPU cannot be used"));
   }
   OnDevice(const OnDevice&) = delete;
   OnDevice& operator=(const OnDevice&) = delete;
   // To set a device makes a context there, which takes memory.
   ~OnDevice() {
-    if (was_set_) cudaSetDevice(before_);
+    if (was_set_) ignore(cudaSetDevice(before_));
   }
+  [[nodiscard]] const Status& status() const { return status_; }
 
  private:
   static int current() {
     int device = 0;
-    cudaGetDevice(&device);
+    ignore(cudaGetDevice(&device));
     return device;
   }
 
   int before_;
-  bool was_set_;
+  bool was_set_ = false;
+  Status status_;
+};
+
+// Around what is put into the lanes beside steps: nobody keeps one then.
+class Inside {
+ public:
+  explicit Inside(CudaLanes& lanes) : lanes_(lanes) { lanes_.enter(); }
+  Inside(const Inside&) = delete;
+  Inside& operator=(const Inside&) = delete;
+  ~Inside() { lanes_.leave(); }
+
+ private:
+  CudaLanes& lanes_;
 };
 
 // Measures how fast copies are.
@@ -53,6 +71,9 @@ class LinkMeter {
     return best;
   }
 
+  // Of all copies: times of what was not done say nothing.
+  [[nodiscard]] cudaError_t code() const { return code_; }
+
   static constexpr std::size_t kSize = 64 * kMiB;
 
  private:
@@ -64,18 +85,24 @@ class LinkMeter {
       if (i < out) copy(Lane::kToHost, host_, device_, size);
       if (i < in) copy(Lane::kToDevice, device_ + kSize, host_ + kSize, size);
     }
-    cudaStreamSynchronize(lanes_.stream(Lane::kToHost));
-    cudaStreamSynchronize(lanes_.stream(Lane::kToDevice));
+    note(cudaStreamSynchronize(lanes_.stream(Lane::kToHost)));
+    note(cudaStreamSynchronize(lanes_.stream(Lane::kToDevice)));
     return std::chrono::duration<double>(Clock::now() - begin).count();
   }
 
   void copy(Lane lane, std::byte* to, const std::byte* from, std::size_t size) {
-    cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, lanes_.stream(lane));
+    note(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, lanes_.stream(lane)));
+  }
+
+  void note(cudaError_t code) {
+    ignore(code);
+    if (code_ == cudaSuccess) code_ = code;
   }
 
   CudaLanes& lanes_;
   std::byte* device_;
   std::byte* host_;
+  cudaError_t code_ = cudaSuccess;
 };
 
 class Cuda final : public CudaBackend {
@@ -84,6 +111,7 @@ class Cuda final : public CudaBackend {
 
   Status open() {
     const OnDevice on(device_);
+    if (!on.status()) return fail(on.status().error());
     // Whatever it is about, the first real call finds out whether the GPU can be used.
     if (const cudaError_t code = cudaFree(nullptr); code != cudaSuccess) {
       return fail(cuda_error(code, "the GPU cannot be used"));
@@ -99,19 +127,20 @@ class Cuda final : public CudaBackend {
 
   Result<Arena> make_arena(Bytes size) override {
     const OnDevice on(device_);
+    if (!on.status()) return fail(on.status().error());
     void* data = nullptr;
     const auto length = static_cast<std::size_t>(std::max<std::int64_t>(size.count, 1));
     if (const cudaError_t code = cudaMalloc(&data, length); code != cudaSuccess) {
       Error error = cuda_error(code, "an arena cannot be had");
+      if (error.kind != ErrorKind::kInfeasible) return fail(std::move(error));
       const auto free = free_memory();
       error.message = fmt::format("an arena of {} cannot be had on {}: {} are free", to_human(size),
                                   properties_.name, to_human(free.value_or(Bytes{})));
-      error.kind = ErrorKind::kInfeasible;
       return fail(std::move(error));
     }
     Arena arena(static_cast<std::byte*>(data), size, [device = device_](std::byte* block) {
       const OnDevice there(device);
-      cudaFree(block);
+      ignore(cudaFree(block));
     });
     // Done on return: our streams do not wait for the default one, and what they write there first
     // must not be overtaken.
@@ -124,6 +153,7 @@ class Cuda final : public CudaBackend {
   Result<Arena> make_host_slab(Bytes size, const TellPieces& tell) override {
     if (size.count == 0) return Arena::make(size);
     const OnDevice on(device_);
+    if (!on.status()) return fail(on.status().error());
     Result<Arena> pages = Arena::make(size);
     if (!pages) return pages;
     const auto length = static_cast<std::size_t>(size.count);
@@ -144,7 +174,7 @@ class Cuda final : public CudaBackend {
     auto owner = std::make_shared<Arena>(*std::move(pages));
     std::byte* data = owner->data();
     return Arena(data, size, [owner](std::byte* block) mutable {
-      cudaHostUnregister(block);
+      ignore(cudaHostUnregister(block));
       owner.reset();
     });
   }
@@ -153,12 +183,15 @@ class Cuda final : public CudaBackend {
 
   Status copy(std::byte* to, const std::byte* from, std::size_t size) override {
     const OnDevice on(device_);
+    if (!on.status()) return on.status();
+    const Inside inside(lanes_);
     lanes_.copy(Lane::kCompute, to, from, size);
     return lanes_.settle();
   }
 
   Result<Bytes> free_memory() override {
     const OnDevice on(device_);
+    if (!on.status()) return fail(on.status().error());
     std::size_t free = 0;
     std::size_t total = 0;
     if (const cudaError_t code = cudaMemGetInfo(&free, &total); code != cudaSuccess) {
@@ -184,7 +217,7 @@ class Cuda final : public CudaBackend {
   void leave() override { lanes_.leave(); }
   [[nodiscard]] std::string hardware() const override {
     int driver = 0;
-    cudaDriverGetVersion(&driver);
+    ignore(cudaDriverGetVersion(&driver));
     // A share of a GPU has the name of the whole.
     return fmt::format("{}, {} multiprocessors, driver {}", properties_.name,
                        properties_.multiProcessorCount, driver);
@@ -194,6 +227,8 @@ class Cuda final : public CudaBackend {
  private:
   Result<Link> measure_link() {
     const OnDevice on(device_);
+    if (!on.status()) return fail(on.status().error());
+    const Inside inside(lanes_);
     const Bytes room{static_cast<std::int64_t>(2 * LinkMeter::kSize)};
     auto arena = make_arena(room);
     if (!arena) return fail(std::move(arena.error()));
@@ -213,6 +248,7 @@ class Cuda final : public CudaBackend {
     const double moving = static_cast<double>(kMiB) / link.to_host.bytes_per_second;
     link.latency = Duration(std::llround(std::max(0.0, small - moving) * 1e9));
     link.shortest = link.latency;
+    if (meter.code() != cudaSuccess) return fail(cuda_error(meter.code(), "measuring the link"));
     return link;
   }
 

@@ -9,11 +9,12 @@
 namespace ebb::exec {
 namespace {
 
+constexpr std::array kLanes = {Lane::kCompute, Lane::kToHost, Lane::kToDevice};
 constexpr std::array kCopyLanes = {Lane::kToHost, Lane::kToDevice};
 
 void destroy(std::vector<cudaEvent_t>& events) {
   for (cudaEvent_t event : events) {
-    if (event != nullptr) cudaEventDestroy(event);
+    if (event != nullptr) ignore(cudaEventDestroy(event));
   }
 }
 
@@ -50,6 +51,10 @@ Error cuda_error(cudaError_t code, const char* what) {
           .place = {}};
 }
 
+void ignore(cudaError_t code) {
+  if (code != cudaSuccess) static_cast<void>(cudaGetLastError());
+}
+
 Result<CudaLanes::Streams*> CudaLanes::streams_of(int device) {
   static std::mutex mutex;
   static std::map<int, std::unique_ptr<Streams>>& known =
@@ -60,7 +65,11 @@ Result<CudaLanes::Streams*> CudaLanes::streams_of(int device) {
   auto made = std::make_unique<Streams>();
   for (cudaStream_t& stream : made->lanes) {
     const cudaError_t code = cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking);
-    if (code != cudaSuccess) return fail(cuda_error(code, "cannot make a stream"));
+    if (code == cudaSuccess) continue;
+    for (cudaStream_t other : made->lanes) {
+      if (other != nullptr) ignore(cudaStreamDestroy(other));
+    }
+    return fail(cuda_error(code, "cannot make a stream"));
   }
   streams = std::move(made);
   return streams.get();
@@ -80,18 +89,23 @@ Status CudaLanes::open(int device) {
 
 CudaLanes::~CudaLanes() {
   if (streams_ != nullptr) {
-    for (cudaStream_t stream : streams_->lanes) cudaStreamSynchronize(stream);
+    drop_next();
+    enter();
+    for (const Lane lane : kLanes) ignore(cudaStreamSynchronize(stream(lane)));
+    leave();
   }
-  if (kept_ != nullptr) cudaGraphExecDestroy(kept_);
+  if (kept_ != nullptr) ignore(cudaGraphExecDestroy(kept_));
   destroy(done_);
   destroy(starts_);
   destroy(ends_);
-  if (meeting_ != nullptr) cudaEventDestroy(meeting_);
-  if (began_ != nullptr) cudaEventDestroy(began_);
+  if (meeting_ != nullptr) ignore(cudaEventDestroy(meeting_));
+  if (began_ != nullptr) ignore(cudaEventDestroy(began_));
 }
 
 void CudaLanes::note(cudaError_t code, const char* what) {
-  if (code != cudaSuccess && status_) status_ = fail(cuda_error(code, what));
+  if (code == cudaSuccess) return;
+  Error error = cuda_error(code, what);  // heard of, or whoever asks next would take it for his own
+  if (status_) status_ = fail(std::move(error));
 }
 
 Status CudaLanes::take_error() {
@@ -131,8 +145,10 @@ bool CudaLanes::keep_next() {
   }
   turn_ = std::unique_lock(streams_->mutex);
   meet(caller_, stream(Lane::kCompute), meeting_);
-  note(cudaStreamBeginCapture(stream(Lane::kCompute), cudaStreamCaptureModeThreadLocal),
-       "keeping a step");
+  if (status_) {
+    note(cudaStreamBeginCapture(stream(Lane::kCompute), cudaStreamCaptureModeThreadLocal),
+         "keeping a step");
+  }
   keeps_ = status_.has_value();
   if (keeps_) return true;
   // The caller records himself, say: steps go on as they did.
@@ -145,7 +161,7 @@ void CudaLanes::drop_next() {
   if (!keeps_) return;
   cudaGraph_t graph = nullptr;
   note(cudaStreamEndCapture(stream(Lane::kCompute), &graph), "keeping a step");
-  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (graph != nullptr) ignore(cudaGraphDestroy(graph));
   [[maybe_unused]] const Status why = take_error();
   stop_keeping();
 }
@@ -169,27 +185,36 @@ void CudaLanes::begin(std::size_t instructions, bool is_timed) {
   note(cudaEventRecord(began_, stream(Lane::kCompute)), "recording an event");
 }
 
+// After an error nothing more is put in, here and below: where a wait is missing, a copy would meet
+// what it was to wait for, and in a step that is to be kept it could be done at once.
 void CudaLanes::wait(Lane lane, std::uint32_t instruction) {
+  if (!status_) return;
   note(cudaStreamWaitEvent(stream(lane), event(done_, instruction, cudaEventDisableTiming), 0),
        "waiting for an event");
 }
 
+void CudaLanes::join(Lane lane) {
+  bool& is_used = is_used_[static_cast<std::size_t>(lane)];
+  if (!is_used && lane != Lane::kCompute) {
+    note(cudaStreamWaitEvent(stream(lane), began_, 0), "waiting for an event");
+  }
+  is_used = true;
+}
+
 void CudaLanes::start(Lane lane, std::uint32_t instruction) {
+  if (!status_) return;
+  join(lane);
   if (!times_step_) return;
   note(cudaEventRecord(event(starts_, instruction, cudaEventDefault), stream(lane)), "timing");
 }
 
 void CudaLanes::copy(Lane lane, std::byte* to, const std::byte* from, std::size_t size) {
-  bool& is_used = is_used_[static_cast<std::size_t>(lane)];
-  // A lane that is first used in this step starts after its begin.
-  if (!is_used && lane != Lane::kCompute) {
-    note(cudaStreamWaitEvent(stream(lane), began_, 0), "waiting for an event");
-  }
-  is_used = true;
-  note(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream(lane)), "copying");
+  if (status_) join(lane);
+  if (status_) note(cudaMemcpyAsync(to, from, size, cudaMemcpyDefault, stream(lane)), "copying");
 }
 
 void CudaLanes::finish(Lane lane, std::uint32_t instruction) {
+  if (!status_) return;
   note(cudaEventRecord(event(done_, instruction, cudaEventDisableTiming), stream(lane)),
        "recording an event");
   if (!times_step_) return;
@@ -206,6 +231,10 @@ Status CudaLanes::end() {
   const bool was_kept = keeps_;
   if (was_kept) end_keeping();
   meet(stream(Lane::kCompute), caller_, meeting_);
+  // Some wait may be missing: what comes next must not meet what is still under way.
+  if (!status_) {
+    for (const Lane lane : kLanes) note(cudaStreamSynchronize(stream(lane)), "in the step");
+  }
   if (was_kept) stop_keeping();
   turn_ = {};
   return take_error();
@@ -216,23 +245,26 @@ void CudaLanes::end_keeping() {
   cudaGraph_t graph = nullptr;
   note(cudaStreamEndCapture(stream(Lane::kCompute), &graph), "keeping a step");
   if (status_) {
-    if (kept_ != nullptr) cudaGraphExecDestroy(kept_);
+    if (kept_ != nullptr) ignore(cudaGraphExecDestroy(kept_));
     kept_ = nullptr;
     note(cudaGraphInstantiate(&kept_, graph, 0), "keeping a step");
   }
-  if (graph != nullptr) cudaGraphDestroy(graph);
+  if (graph != nullptr) ignore(cudaGraphDestroy(graph));
 }
 
 Status CudaLanes::replay() {
   const std::scoped_lock turn(streams_->mutex);
   meet(caller_, stream(Lane::kCompute), meeting_);
-  note(cudaGraphLaunch(kept_, stream(Lane::kCompute)), "doing a kept step");
+  if (status_) note(cudaGraphLaunch(kept_, stream(Lane::kCompute)), "doing a kept step");
   meet(stream(Lane::kCompute), caller_, meeting_);
   return take_error();
 }
 
+// To wait for a lane that somebody keeps a step in would spoil it.
 Status CudaLanes::settle() {
+  enter();
   note(cudaStreamSynchronize(stream(Lane::kCompute)), "in the step");
+  leave();
   return take_error();
 }
 

@@ -16,6 +16,9 @@ namespace ebb::exec {
 
 // "what: the CUDA runtime's words". kInfeasible where memory is short, else kBadInput.
 Error cuda_error(cudaError_t code, const char* what);
+// For what gives something back: there is nobody to tell, and whoever asks CUDA for its last error
+// next must not take it for his own.
+void ignore(cudaError_t code);
 
 class CudaLanes final : public Lanes {
  public:
@@ -53,6 +56,7 @@ class CudaLanes final : public Lanes {
   Status take_error();
   // Event i of a list that grows as needed.
   cudaEvent_t event(std::vector<cudaEvent_t>& events, std::size_t i, unsigned flags);
+  void join(Lane lane);  // one that is first used in this step starts after its begin
   void end_keeping();
   void stop_keeping();  // others may enter
   void meet(cudaStream_t first, cudaStream_t then, cudaEvent_t event);

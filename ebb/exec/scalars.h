@@ -27,6 +27,7 @@ class Scalars {
 
   [[nodiscard]] const Number& operator[](ScalarId scalar) const { return values_[scalar.index()]; }
   void set(ScalarId scalar, Number value) { values_[scalar.index()] = value; }
+  bool operator==(const Scalars&) const = default;
 
  private:
   std::vector<Number> values_;

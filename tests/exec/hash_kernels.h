@@ -11,14 +11,38 @@
 #pragma once
 
 #include <atomic>
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "ebb/exec/kernel.h"
 
 namespace ebb {
 
+struct HashTouch {
+  std::span<std::byte> bytes;
+  bool writes = false;
+};
+
+// What a kernel does when it is called. A value: it may be run later, and more than once.
+struct HashWork {
+  const Graph& graph;
+  NodeId node;
+  std::vector<HashTouch> touches;  // of memory that others see, too
+  std::function<void(exec::Scalars&)> run;
+};
+
+// Runs such work, as a GPU would in its stream. A scalar that it makes must be there on return.
+using HashLauncher = std::function<void(HashWork work, exec::Scalars& scalars)>;
+
 class HashKernels final : public exec::Kernels {
  public:
+  // Without a launcher kernels work while they are called.
+  explicit HashKernels(HashLauncher launch = nullptr) : launch_(std::move(launch)) {}
+
   [[nodiscard]] Result<Recipe> measure(const Graph& graph, NodeId node) override;
   [[nodiscard]] Status warm_up(const Graph& graph, NodeId node) override;
   // One nanosecond for each byte that it makes.
@@ -30,6 +54,7 @@ class HashKernels final : public exec::Kernels {
   [[nodiscard]] int warmed() const { return warmed_; }
 
  private:
+  HashLauncher launch_;
   std::atomic<int> measured_ = 0;
   std::atomic<int> warmed_ = 0;
 };

@@ -57,20 +57,6 @@ TEST(Lanes, GiveTheSameBitsAtAnyPace) {
   }
 }
 
-// The program without one of its waits.
-Program without_wait(const Program& program, std::size_t wait) {
-  Program less = program;
-  less.waits.erase(less.waits.begin() + static_cast<std::ptrdiff_t>(wait));
-  for (Instruction& instruction : less.instructions) {
-    if (instruction.first_wait > wait) {
-      --instruction.first_wait;
-    } else if (wait < instruction.first_wait + instruction.wait_count) {
-      --instruction.wait_count;
-    }
-  }
-  return less;
-}
-
 TEST(Lanes, NeedEveryWaitThatThereIs) {
   HashKernels kernels;
   std::size_t waits = 0;

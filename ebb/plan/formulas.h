@@ -60,7 +60,10 @@ Work convolution_backward(const Operation& op);   // dy, x, w; by output_mask
 Work tf_convolution(const Operation& op);         // x, w[k..., in, out]
 Work tf_convolution_input(const Operation& op);   // sizes, w, dy
 Work tf_convolution_filter(const Operation& op);  // x, sizes, dy
-Work tf_depthwise(const Operation& op);           // x, w[k, k, in, times]
+// Whether the kernel gets images with channels first on a GPU: as it says itself, or in f32, where
+// TensorFlow's layout optimizer sees to it after whoever reads a file.
+bool tf_is_channels_first(const Operation& op, const TensorType* filter);
+Work tf_depthwise(const Operation& op);  // x, w[k, k, in, times]
 Work tf_depthwise_input(const Operation& op);
 Work tf_depthwise_filter(const Operation& op);
 Work attention(const Operation& op);           // q, k, v as [batch, heads, length, width]
@@ -77,6 +80,7 @@ Work batch_norm_backward(const Operation& op);  // dy, x, ...: both are read twi
 Work layer_norm(const Operation& op);           // x, ...: a row stays on the chip
 Work layer_norm_backward(const Operation& op);  // dy, x, ...: once for dx, once for dw and db
 Work pool_backward(const Operation& op);        // dy, x, indices?: x is not read
+Work tf_pool_3d(const Operation& op);           // and gradients; channels last are turned and back
 Work nll_loss(const Operation& op);             // probabilities, targets: one for each target
 Work nll_loss_backward(const Operation& op);    // dy, probabilities, targets
 Work gather(const Operation& op);               // source, indices...: as much as the result has

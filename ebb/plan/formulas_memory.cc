@@ -25,6 +25,14 @@ Work elementwise(const Operation& op) {
                       op.result(0));
 }
 
+// cuDNN pools volumes with channels first only: what lies otherwise is turned in the kernel,
+// operands and results.
+Work tf_pool_3d(const Operation& op) {
+  Work work = elementwise(op);
+  if (!op.text("data_format").starts_with("NC") && !op.is_on_cpu()) work.bytes *= 3;
+  return work;
+}
+
 Work reduction(const Operation& op) {
   return memory_bound(element_count(op.operand(0)), op.all_operand_bytes() + op.all_result_bytes(),
                       op.operand(0));

@@ -53,7 +53,7 @@ Work tf_convolution_pass(const Operation& op, const TensorType* swept, const Ten
                          double channels) {
   Work work =
       product(WorkKind::kConvolution, filter_flops(swept, filter, channels), all_bytes(op), filter);
-  if (op.text("data_format").starts_with("NC")) {
+  if (tf_is_channels_first(op, filter)) {
     work.repacked_bytes = 2 * (work.bytes - bytes_moved(filter));
   }
   return work;
@@ -136,6 +136,11 @@ Work convolution_backward(const Operation& op) {
   }
   if (op.flag_in("output_mask", 2)) work.bytes += op.operand_bytes(0);  // db, of dy
   return depthwise_or_not(!is_transposed && is_depthwise(image, filter), work);
+}
+
+bool tf_is_channels_first(const Operation& op, const TensorType* filter) {
+  return op.text("data_format").starts_with("NC") ||
+         (filter != nullptr && filter->dtype == DType::kF32);
 }
 
 Work tf_convolution(const Operation& op) {

@@ -250,6 +250,24 @@ TEST(Convolutions, OnChannelsFirstAreRepacked) {
   EXPECT_EQ(
       work(tf, "%r: f32[2,8,6,6] = tf::Conv2D(%x, %w) {data_format = \"NCHW\"}").repacked_bytes,
       8704);
+  // TensorFlow turns what is f32; half precision stays.
+  const std::string tf_last =
+      "  input %x: f32[2,8,8,4]\n  input %w: f32[3,3,4,8]\n"
+      "  input %half: bf16[2,8,8,4]\n  input %half_w: bf16[3,3,4,8]\n";
+  EXPECT_EQ(work(tf_last, "%r: f32[2,6,6,8] = tf::Conv2D(%x, %w)").repacked_bytes, 8704);
+  EXPECT_EQ(work(tf_last, "%r: bf16[2,6,6,8] = tf::Conv2D(%half, %half_w)").repacked_bytes, 0);
+}
+
+TEST(Pooling, TurnsVolumesWithChannelsLastOnTheGpuAndBack) {
+  const std::string in = "  input %x: f32[1,4,4,4,2]\n  input %y: f32[1,2,2,2,2]\n";
+  // 128 and 16 elements: 576 bytes, and twice that to turn both; the gradient reads and makes two
+  // of each.
+  expect(work(in, "%r: f32[1,2,2,2,2] = tf::MaxPool3D(%x)"), kMemory, 16, 3 * 576);
+  expect(work(in, "%r: f32[1,2,2,2,2] = tf::MaxPool3D(%x) @\"/device:CPU:0\""), kMemory, 16, 576);
+  expect(work(in, "%r: f32[1,4,4,4,2] = tf::MaxPool3DGrad(%x, %y, %y)"), kMemory, 128, 3 * 1152);
+  const std::string first = "  input %x: f32[1,2,4,4,4]\n";
+  expect(work(first, "%r: f32[1,2,2,2,2] = tf::MaxPool3D(%x) {data_format = \"NCDHW\"}"), kMemory,
+         16, 576);
 }
 
 TEST(Attention, IsTwoProductsForwardAndFiveBackward) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "ebb/import/tensorflow_device.h"
+
 namespace ebb {
 namespace {
 
@@ -32,6 +34,8 @@ double bytes_moved(const TensorType* type) {
   }
   return bytes;
 }
+
+bool Operation::is_on_cpu() const { return read_device(graph_.device(node_)).type == "CPU"; }
 
 const TensorType* Operation::operand(std::size_t index) const {
   const auto operands = graph_.operands(node_);

@@ -35,6 +35,7 @@ class Operation {
   [[nodiscard]] double all_operand_bytes() const;
   [[nodiscard]] double all_result_bytes() const;
   [[nodiscard]] double all_result_elements() const;
+  [[nodiscard]] bool is_on_cpu() const;  // by TensorFlow's name of its device
   [[nodiscard]] bool updates_something() const { return graph_.updates_something(node_); }
 
   // Attributes; the default when there is none of that kind.

@@ -14,15 +14,15 @@ constexpr FormulaFamily kFamilies[] = {
      "StatelessRandomGetAlg StatelessRandomGetKeyCounter StatelessRandomGetKeyCounterAlg "
      "StopGradient Switch VarHandleOp VarIsInitializedOp Variable VariableShape VariableV2"},
     {formulas::elementwise,
-     "Abs Acos Acosh Add AddN AddV2 Angle Asin Asinh Atan Atan2 Atanh AvgPool AvgPool3D "
-     "AvgPool3DGrad AvgPoolGrad BatchToSpaceND Betainc BiasAdd BitwiseAnd BitwiseOr "
+     "Abs Acos Acosh Add AddN AddV2 Angle Asin Asinh Atan Atan2 Atanh AvgPool "
+     "AvgPoolGrad BatchToSpaceND Betainc BiasAdd BitwiseAnd BitwiseOr "
      "BitwiseXor BroadcastTo Cast Ceil CheckNumerics CheckNumericsV2 ClipByValue Complex "
      "Concat ConcatV2 Conj Cos Cosh Cumprod Cumsum DepthToSpace Digamma Div DivNoNan Elu "
      "EluGrad Equal Erf Erfc Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Igamma "
      "Igammac Imag Inv InvGrad Invert IsFinite IsInf IsNan LRN LRNGrad LeakyRelu "
      "LeakyReluGrad LeftShift Less LessEqual Lgamma Log Log1p LogSoftmax LogicalAnd "
      "LogicalNot LogicalOr MatrixBandPart MatrixDiag MatrixDiagPartV3 MatrixDiagV3 "
-     "MatrixSetDiagV3 MaxPool MaxPool3D MaxPool3DGrad MaxPool3DGradGrad MaxPoolGrad "
+     "MatrixSetDiagV3 MaxPool MaxPool3DGradGrad MaxPoolGrad "
      "MaxPoolGradGrad MaxPoolGradV2 MaxPoolGradWithArgmax MaxPoolV2 MaxPoolWithArgmax "
      "Maximum Minimum MirrorPad MirrorPadGrad Mod Mul MulNoNan Ndtri Neg NotEqual OneHot "
      "Pack Pad PadV2 ParallelConcat Polygamma Pow Real RealDiv Reciprocal ReciprocalGrad "
@@ -76,6 +76,7 @@ constexpr FormulaFamily kFamilies[] = {
     {formulas::tf_depthwise, "DepthwiseConv2dNative _FusedDepthwiseConv2dNative"},
     {formulas::tf_depthwise_filter, "DepthwiseConv2dNativeBackpropFilter"},
     {formulas::tf_depthwise_input, "DepthwiseConv2dNativeBackpropInput"},
+    {formulas::tf_pool_3d, "AvgPool3D AvgPool3DGrad MaxPool3D MaxPool3DGrad"},
     {formulas::tf_matmul, "BatchMatMul BatchMatMulV2 BatchMatMulV3 MatMul _FusedMatMul"},
 };
 

@@ -17,8 +17,11 @@ Device tensor_cores() {
 // eight 1024.
 Bytes workspace(const std::string& line, const Device& device = tensor_cores()) {
   const auto graph = parse_valid(
-      "graph g {\n  input %x: f32[2,2,4,4]\n  input %dy: f32[2,8,4,4]\n  input %last: "
-      "f32[2,4,4,8]\n"
+      "graph g {\n  input %x: f32[2,2,4,4]\n  input %dy: f32[2,8,4,4]\n"
+      "  input %last: f32[2,4,4,2]\n  input %half: bf16[2,4,4,2]\n"
+      "  input %half_w: bf16[3,3,2,8]\n"
+      "  input %volume: f32[1,4,4,4,2]\n  input %pooled: f32[1,2,2,2,2]\n"
+      "  input %first: f32[1,2,4,4,4]\n  input %first_pooled: f32[1,2,2,2,2]\n"
       "  input %w: f32[3,3,2,8]\n  input %point: f32[1,1,2,8]\n  input %sizes: i32[4] @host\n" +
       line + "\n  return %r\n}\n");
   EXPECT_TRUE(graph) << graph.error().render("graph");
@@ -34,8 +37,13 @@ TEST(WorkspaceTensorflow, BothImagesChangeTheirLayoutWithChannelsByFours) {
       workspace(std::string("  %r: f32[3,3,2,8] = tf::Conv2DBackpropFilter(%x, %sizes, %dy) ") +
                 kStrides),
       Bytes{512 + 1024});
+}
+
+TEST(WorkspaceTensorflow, TensorflowTurnsChannelsLastOfF32AndNoOthers) {
   EXPECT_EQ(workspace(R"(  %r: f32[2,4,4,8] = tf::Conv2D(%last, %w) {data_format = "NHWC"})"),
-            Bytes{2 * 1024});
+            Bytes{512 + 1024});
+  EXPECT_EQ(workspace(R"(  %r: bf16[2,4,4,8] = tf::Conv2D(%half, %half_w) {data_format = "NHWC"})"),
+            Bytes{});
 }
 
 TEST(WorkspaceTensorflow, TheGradientOfTheInputIsThereTwice) {
@@ -59,6 +67,28 @@ TEST(WorkspaceTensorflow, OnePointOfEachFourIsNone) {
             Bytes{512 + 256});
 }
 
+// A volume has 128 elements, 512 bytes, a pooled one 64 bytes.
+TEST(WorkspaceTensorflow, PoolingTurnsVolumesWithChannelsLast) {
+  EXPECT_EQ(workspace(R"(  %r: f32[1,2,2,2,2] = tf::MaxPool3D(%volume) {data_format = "NDHWC"})"),
+            Bytes{512 + 64});
+  EXPECT_EQ(workspace("  %r: f32[1,2,2,2,2] = tf::AvgPool3D(%volume)"), Bytes{512 + 64});
+  EXPECT_EQ(workspace(R"(  %r: f32[1,2,2,2,2] = tf::MaxPool3D(%first) {data_format = "NCDHW"})"),
+            Bytes{});
+  EXPECT_EQ(workspace("  %r: f32[1,4,4,4,2] = tf::MaxPool3DGrad(%volume, %pooled, %pooled)"),
+            Bytes{2 * 512 + 2 * 64});
+  EXPECT_EQ(workspace("  %r: f32[1,2,4,4,4] = tf::MaxPool3DGrad(%first, %first_pooled, "
+                      "%first_pooled) {data_format = \"NCDHW\"}"),
+            Bytes{});
+}
+
+TEST(WorkspaceTensorflow, TheGradientOfAnAverageHasRoomForWhatItDoesNotRead) {
+  EXPECT_EQ(workspace("  %r: f32[1,4,4,4,2] = tf::AvgPool3DGrad(%sizes, %pooled)"),
+            Bytes{2 * 512 + 2 * 64});
+  EXPECT_EQ(workspace("  %r: f32[1,2,4,4,4] = tf::AvgPool3DGrad(%sizes, %first_pooled) "
+                      "{data_format = \"NCDHW\"}"),
+            Bytes{512 + 64});
+}
+
 TEST(WorkspaceTensorflow, DevicesThatTakeAnyLayoutNeedNoScratchMemory) {
   EXPECT_EQ(
       workspace(
@@ -70,6 +100,7 @@ TEST(WorkspaceTensorflow, DevicesThatTakeAnyLayoutNeedNoScratchMemory) {
 TEST(WorkspaceTensorflow, OtherOperationsAndThoseOfTheCpuNeedNone) {
   EXPECT_EQ(workspace("  %r: f32[2,2,4,4] = tf::Relu(%x)"), Bytes{});
   EXPECT_EQ(workspace("  %r: f32[2,8,4,4] = tf::Conv2D(%x, %w) @\"/device:CPU:1\""), Bytes{});
+  EXPECT_EQ(workspace("  %r: f32[1,2,2,2,2] = tf::MaxPool3D(%volume) @\"/device:CPU:0\""), Bytes{});
 }
 
 }  // namespace

@@ -275,6 +275,20 @@ def test_numpy_is_refused():
     refused("reads the values", lambda x: x * x.detach().numpy().sum())
 
 
+def test_anomaly_detection_is_refused_by_name_where_it_reads_gradients():
+    model, batch = perceptron(), vectors()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    with torch.autograd.set_detect_anomaly(True):
+        message = refused(r"anomaly detection is on \(torch.autograd.set_detect_anomaly\)", model=perceptron())
+        assert "switch it off for compile" in message
+        assert torch.isfinite(step(*batch)) and torch.isfinite(step.evaluate(*batch))
+        with pytest.raises(ebb.Error, match="anomaly detection is on"):
+            step(*vectors(3))
+    with torch.autograd.set_detect_anomaly(True, check_nan=False):
+        assert torch.isfinite(step(*vectors(3)))
+
+
 def test_a_generator_of_ones_own_is_refused():
     generator = torch.Generator()
     refused("generator of its own", lambda x: x + torch.rand(3, generator=generator))

@@ -14,7 +14,7 @@ from refusing import refusing_library
 from same_bits import differences
 from small_models import Noisy, perceptron, vectors
 from test_faults import MIB, MOOD, STAGES, bad_mood, interrupt_at, moody, sgd, sum_of  # noqa: F401: a fixture
-from test_step import check_interrupted
+from test_interrupted import check_interrupted
 from torch import nn
 
 import ebb.torch

@@ -80,6 +80,8 @@ def test_where_not_even_the_lowest_fits_it_says_why():
         ({"budget": "50%"}, "per cent"),
         ({"lowest": 0}, "from 0 to None"),
         ({"lowest": 5, "highest": 4}, "from 5 to 4"),
+        ({"lowest": 2.5}, "lowest is how many .* a whole number, and not 2.5"),
+        ({"highest": "3"}, "highest is how many .* a whole number, and not '3'"),
         ({"budget": "lots"}, "cannot be read"),
     ],
 )
@@ -87,6 +89,32 @@ def test_what_makes_no_sense_is_refused(options, words):
     model = perceptron()
     with pytest.raises(ebb.Error, match=words):
         ebb.torch.largest_batch(vectors, model, F.cross_entropy, adam(model), **{"budget": "1MiB", **options})
+
+
+@pytest.mark.parametrize(
+    "make",
+    [lambda n: torch.zeros(n, 10**13), lambda n: torch.empty(n, 2**62), lambda n: [0] * (n * 10**15)],
+    ids=["more than there is", "more than can be counted", "of Python"],
+)
+def test_a_batch_that_cannot_be_made_does_not_fit(make):
+    def make_batch(n):
+        return vectors(n) if n <= 5 else make(n)
+
+    model = perceptron()
+    arguments = (make_batch, model, F.cross_entropy, adam(model))
+    assert ebb.torch.largest_batch(*arguments, budget="1GiB") == 5
+    with pytest.raises(ebb.Error, match="a batch of 6 cannot even be made: .") as caught:
+        ebb.torch.largest_batch(*arguments, budget="1GiB", lowest=6)
+    assert caught.value.kind == "infeasible"
+
+
+def test_what_fails_otherwise_is_no_want_of_memory():
+    def make_batch(n):
+        raise RuntimeError("no such file")
+
+    model = perceptron()
+    with pytest.raises(RuntimeError, match="no such file"):
+        ebb.torch.largest_batch(make_batch, model, F.cross_entropy, adam(model), budget="1GiB")
 
 
 def test_batches_that_do_not_grow_are_refused():

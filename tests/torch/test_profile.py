@@ -5,7 +5,7 @@ import re
 import subprocess
 
 import pytest
-from test_run import ROOT, TOOL, cnn, losses_of, refused, run_well, transformer
+from run_tool import ROOT, TOOL, cnn, losses_of, refused, run_well, transformer
 
 ALIGNMENT = 64
 

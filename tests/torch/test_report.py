@@ -77,6 +77,19 @@ def test_what_is_measured_stands_beside_what_was_predicted(tmp_path):
     assert saved == dict(report) and saved["plan"]["step_seconds"] > 0
 
 
+@pytest.mark.parametrize("name", ["report.html", "report.HTML", "report.md"])
+def test_a_report_is_saved_as_text_or_figures_and_as_nothing_else(tmp_path, name):
+    report = compiled(vectors(5)).report()
+    with pytest.raises(ebb.Error, match=rf"as text \(.txt\) or as figures \(.json\), and not as .*{name}"):
+        report.save(tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+    for text in ("report.txt", "report"):
+        report.save(str(tmp_path / text))
+        assert (tmp_path / text).read_text() == str(report)
+    report.save(tmp_path / "report.JSON")
+    assert json.loads((tmp_path / "report.JSON").read_text()) == dict(report)
+
+
 def test_a_report_is_of_one_moment():
     step = compiled(vectors(5))
     report = step.report()

@@ -1,11 +1,17 @@
 """Training that was saved and goes on, here or in a new process, has the bits of training that was not interrupted."""
 
+import copy
 import io
+import os
+import pathlib
+import subprocess
+import sys
 
 import pytest
 import torch
 import torch.nn.functional as F
-from small_models import convolutional, images
+from same_bits import bits, differences
+from small_models import convolutional, images, perceptron, vectors
 
 import ebb.torch
 from ebb.torch._step_function import step_function
@@ -131,3 +137,136 @@ def test_a_step_goes_back_to_its_own_checkpoint(batches):
     expected = training.train(step, batches[3:6])
     training.load(checkpoint)
     assert training.train(step, batches[3:6]) == expected
+
+
+# Checkpoints.
+
+
+def adamw(model):
+    return torch.optim.AdamW(model.parameters(), lr=0.01)
+
+
+def compiled(model, optimizer, batch):
+    return ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+
+
+def test_state_dicts_are_small_and_load_anywhere(tmp_path):
+    model = perceptron()
+    optimizer = adamw(model)
+    batch = vectors()
+    step = compiled(model, optimizer, batch)
+    step(*batch)
+    file = io.BytesIO()
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
+    assert len(file.getvalue()) < 20000, "each tensor is saved by itself, not the whole arena"
+    file.seek(0)
+    saved = torch.load(file)
+    fresh = perceptron()
+    fresh.load_state_dict(saved["model"])
+    assert [bits(p) for p in fresh.parameters()] == [bits(p) for p in model.parameters()]
+
+
+CONTINUE = """
+import sys
+import torch, torch.nn.functional as F
+import ebb.torch
+sys.path.insert(0, sys.argv[1])
+from small_models import convolutional
+
+torch.use_deterministic_algorithms(True)
+saved = torch.load(sys.argv[2])
+model = convolutional()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
+compile_first = sys.argv[3] == "compile first"
+if compile_first:
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, saved["batch"])
+model.load_state_dict(saved["model"])
+optimizer.load_state_dict(saved["optimizer"])
+scheduler.load_state_dict(saved["scheduler"])
+if not compile_first:
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, saved["batch"])
+torch.set_rng_state(saved["generator"])
+losses = []
+for _ in range(3):
+    losses.append(step(*saved["batch"]).item())
+    scheduler.step()
+torch.save({"losses": losses, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, sys.argv[2])
+"""
+
+
+@pytest.mark.parametrize("order", ["compile first", "load first"])
+def test_saved_and_continued_elsewhere_equals_uninterrupted_training(tmp_path, order):
+    def make():
+        torch.manual_seed(0)
+        model = convolutional()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+        return model, optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
+
+    batch = (torch.randn(4, 3, 8, 8), torch.randint(0, 10, (4,)))
+    model, optimizer, scheduler = make()
+    eager = step_function(model, F.cross_entropy, optimizer)
+    torch.manual_seed(1)
+    losses = []
+    for _ in range(6):
+        losses.append(eager(*batch).item())
+        scheduler.step()
+
+    other, other_optimizer, other_scheduler = make()
+    step = compiled(other, other_optimizer, batch)
+    torch.manual_seed(1)
+    ours = []
+    for _ in range(3):
+        ours.append(step(*batch).item())
+        other_scheduler.step()
+    file = tmp_path / "checkpoint.pt"
+    torch.save(
+        {
+            "batch": batch,
+            "model": other.state_dict(),
+            "optimizer": other_optimizer.state_dict(),
+            "scheduler": other_scheduler.state_dict(),
+            "generator": torch.get_rng_state(),
+        },
+        file,
+    )
+    here = pathlib.Path(__file__).parent
+    subprocess.run(
+        [sys.executable, "-c", CONTINUE, here, file, order], check=True, timeout=300, env=os.environ
+    )
+    saved = torch.load(file)
+    assert ours + saved["losses"] == losses
+    other.load_state_dict(saved["model"])
+    other_optimizer.load_state_dict(saved["optimizer"])
+    assert differences(model, optimizer, other, other_optimizer) == []
+
+
+def test_a_checkpoint_loaded_into_a_running_step_counts():
+    model = perceptron()
+    optimizer = adamw(model)
+    batch = vectors()
+    step = compiled(model, optimizer, batch)
+    start = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
+    first = [step(*batch).item() for _ in range(3)]
+    model.load_state_dict(start[0])
+    optimizer.load_state_dict(start[1])
+    assert [step(*batch).item() for _ in range(3)] == first
+
+
+def test_parameters_given_other_memory_move_in_again():
+    model = perceptron()
+    batch = vectors()
+    step = compiled(model, adamw(model), batch)
+    for parameter in model.parameters():
+        parameter.data = torch.zeros_like(parameter)
+    assert step(*batch).item() == pytest.approx(torch.tensor(3.0).log().item())
+    assert not torch.equal(model[2].bias, torch.zeros(3))
+
+
+def test_a_parameter_of_another_shape_is_refused():
+    model = perceptron()
+    batch = vectors()
+    step = compiled(model, adamw(model), batch)
+    model[2].bias.data = torch.zeros(7)
+    with pytest.raises(ebb.Error, match="2.bias was .* compile again"):
+        step(*batch)

@@ -2,12 +2,8 @@
 
 import copy
 import gc
-import io
-import os
 import pathlib
 import resource
-import subprocess
-import sys
 import threading
 
 import pytest
@@ -225,6 +221,19 @@ def test_a_batch_may_be_given_whole():
     assert torch.isfinite(step(batch)) and torch.isfinite(step(list(batch)))
 
 
+def test_expanded_tensors_are_batches_as_in_eager():
+    model = perceptron()
+    reference = copy.deepcopy(model)
+    x, y = vectors()
+    batches = [(x[:1].expand(len(x), -1), y), (x, y[:1].expand(len(y))), (x[:, :1].expand(-1, x.shape[1]), y)]
+    optimizer, reference_optimizer = adamw(model), adamw(reference)
+    step = compiled(model, optimizer, batches[0])
+    eager = step_function(reference, F.cross_entropy, reference_optimizer)
+    for batch in batches * 2:
+        assert bits(step(*batch)) == bits(eager(*batch))
+    assert not differences(model, optimizer, reference, reference_optimizer)
+
+
 def test_two_steps_and_eager_code_in_one_process():
     torch.manual_seed(0)
     batches = {name: vectors() for name in "abc"}
@@ -316,152 +325,6 @@ def test_a_kernel_error_after_updates_says_what_was_updated():
     assert "nll_loss" in str(caught.value)
 
 
-INTERRUPTED = """
-import os, signal, sys, threading, time
-import torch, torch.nn.functional as F
-import ebb.torch
-from torch import nn
-from torch._subclasses import FakeTensorMode
-
-layers = [nn.Linear(800, 800) for _ in range(12)]
-device, budget = sys.argv[1:]
-model = nn.Sequential(*layers, nn.Linear(800, 10)).to(device)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-batch = (torch.randn(1000, 800, device=device), torch.randint(0, 10, (1000,), device=device))
-step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch, budget=budget)
-step(*batch)
-
-
-def state():
-    return [*model.parameters(), *(s["momentum_buffer"] for s in optimizer.state.values())]
-
-
-before = [tensor.detach().clone() for tensor in state()]
-threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
-begin = time.monotonic()
-try:
-    for _ in range(1000):
-        step(*batch)
-        before = [tensor.detach().clone() for tensor in state()]
-except KeyboardInterrupt:
-    print("interrupted", flush=True)
-changed = [not torch.equal(now, then) for now, then in zip(state(), before)]
-print("all" if all(changed) else "none" if not any(changed) else "half")
-print("finite" if torch.isfinite(step(*batch)) else "broken")
-"""
-
-
-def check_interrupted(device, budget):
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED, device, budget], capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    interrupted, changed, after = done.stdout.split()
-    assert interrupted == "interrupted"
-    assert changed in ("none", "all")
-    assert after == "finite"
-
-
-CHANGES = {
-    "an attribute": lambda model: setattr(model[2], "p", 0.9),
-    "a layer": lambda model: setattr(model, "3", nn.Linear(16, 3)),
-    "one more layer": lambda model: model.append(nn.ReLU()),
-    "a hook": lambda model: model[0].register_forward_hook(lambda *_: None),
-    "forward": lambda model: setattr(model[1], "forward", torch.relu),
-}
-
-
-def dropping():
-    return nn.Sequential(nn.Linear(6, 16), nn.ReLU(), nn.Dropout(0.3), nn.Linear(16, 3))
-
-
-@pytest.mark.parametrize("change", CHANGES)
-def test_what_is_changed_in_the_model_later_is_refused(change):
-    model, batch = dropping(), vectors()
-    step = compiled(model, batch=batch)
-    step.evaluate(*batch)
-    CHANGES[change](model)
-    with pytest.raises(ebb.Error, match="since the step was captured, .*another computation. Compile the step again"):
-        step(*batch)
-    with pytest.raises(ebb.Error, match="since the step was captured"):
-        step.evaluate(*batch)
-
-
-class Counting(nn.Module):
-    """Forward counts, and evaluates with a counter of its own."""
-
-    def __init__(self):
-        super().__init__()
-        self.layer = nn.Linear(6, 3)
-        self.steps = self.evaluations = 0
-
-    def forward(self, x):
-        if self.training:
-            self.steps += 1
-        else:
-            self.evaluations += 1
-        return self.layer(x)
-
-
-def test_what_forward_counts_is_no_change():
-    model, batch = Counting(), vectors()
-    step = compiled(model, batch=batch)
-    for size in (None, 5, None, 3):  # other batches are captured
-        part = tuple(tensor[:size] for tensor in batch)
-        step(*part)
-        step.evaluate(*part)
-
-
-def test_expanded_tensors_are_batches_as_in_eager():
-    model = perceptron()
-    reference = copy.deepcopy(model)
-    x, y = vectors()
-    batches = [(x[:1].expand(len(x), -1), y), (x, y[:1].expand(len(y))), (x[:, :1].expand(-1, x.shape[1]), y)]
-    optimizer, reference_optimizer = adamw(model), adamw(reference)
-    step = compiled(model, optimizer, batches[0])
-    eager = step_function(reference, F.cross_entropy, reference_optimizer)
-    for batch in batches * 2:
-        assert bits(step(*batch)) == bits(eager(*batch))
-    assert not differences(model, optimizer, reference, reference_optimizer)
-
-
-INTERRUPTED_CAPTURE = """
-import random, signal, sys
-import torch, torch.nn.functional as F
-from torch import nn
-import ebb.torch
-
-layers = [layer for _ in range(9) for layer in (nn.Linear(64, 64), nn.ReLU())]
-model = nn.Sequential(*layers, nn.Linear(64, 10))
-optimizer = torch.optim.AdamW(model.parameters())
-batch = torch.randn(32, 64), torch.randint(0, 10, (32,))
-ebb.torch.capture(model, F.cross_entropy, optimizer, batch)
-interrupted = 0
-signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGINT))
-for _ in range(40):
-    signal.setitimer(signal.ITIMER_REAL, random.uniform(0.005, 0.12))
-    try:
-        ebb.torch.capture(model, F.cross_entropy, optimizer, batch)
-        signal.setitimer(signal.ITIMER_REAL, 0)
-    except KeyboardInterrupt:
-        interrupted += 1
-    model(batch[0]).sum()
-print(interrupted)
-"""
-
-
-def test_ctrl_c_while_a_step_is_captured_leaves_pytorch_as_it_was():
-    command = [sys.executable, "-c", INTERRUPTED_CAPTURE]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stdout) > 0
-
-
-@pytest.mark.parametrize("budget", ["100%", "80%"])
-def test_ctrl_c_stops_a_step_and_leaves_no_half_updated_state(budget):
-    check_interrupted("cpu", budget)
-
-
 @torch.library.custom_op("ebb_tests::twice", mutates_args=())
 def twice(x: torch.Tensor) -> torch.Tensor:
     return x * 2
@@ -510,131 +373,6 @@ def test_an_operator_that_does_not_like_zeros_is_measured_all_the_same():
     ours = [step(probabilities).item() for _ in range(10)]
     torch.manual_seed(5)
     assert ours == [torch.multinomial(probabilities, 1).item() for _ in range(10)]
-
-
-# Saving, loading, going on.
-
-
-def test_state_dicts_are_small_and_load_anywhere(tmp_path):
-    model = perceptron()
-    optimizer = adamw(model)
-    batch = vectors()
-    step = compiled(model, optimizer, batch)
-    step(*batch)
-    file = io.BytesIO()
-    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, file)
-    assert len(file.getvalue()) < 20000, "each tensor is saved by itself, not the whole arena"
-    file.seek(0)
-    saved = torch.load(file)
-    fresh = perceptron()
-    fresh.load_state_dict(saved["model"])
-    assert [bits(p) for p in fresh.parameters()] == [bits(p) for p in model.parameters()]
-
-
-CONTINUE = """
-import sys
-import torch, torch.nn.functional as F
-import ebb.torch
-sys.path.insert(0, sys.argv[1])
-from small_models import convolutional
-
-torch.use_deterministic_algorithms(True)
-saved = torch.load(sys.argv[2])
-model = convolutional()
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
-compile_first = sys.argv[3] == "compile first"
-if compile_first:
-    step = ebb.torch.compile(model, F.cross_entropy, optimizer, saved["batch"])
-model.load_state_dict(saved["model"])
-optimizer.load_state_dict(saved["optimizer"])
-scheduler.load_state_dict(saved["scheduler"])
-if not compile_first:
-    step = ebb.torch.compile(model, F.cross_entropy, optimizer, saved["batch"])
-torch.set_rng_state(saved["generator"])
-losses = []
-for _ in range(3):
-    losses.append(step(*saved["batch"]).item())
-    scheduler.step()
-torch.save({"losses": losses, "model": model.state_dict(), "optimizer": optimizer.state_dict()}, sys.argv[2])
-"""
-
-
-@pytest.mark.parametrize("order", ["compile first", "load first"])
-def test_saved_and_continued_elsewhere_equals_uninterrupted_training(tmp_path, order):
-    def make():
-        torch.manual_seed(0)
-        model = convolutional()
-        optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
-        return model, optimizer, torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 10)
-
-    batch = (torch.randn(4, 3, 8, 8), torch.randint(0, 10, (4,)))
-    model, optimizer, scheduler = make()
-    eager = step_function(model, F.cross_entropy, optimizer)
-    torch.manual_seed(1)
-    losses = []
-    for _ in range(6):
-        losses.append(eager(*batch).item())
-        scheduler.step()
-
-    other, other_optimizer, other_scheduler = make()
-    step = compiled(other, other_optimizer, batch)
-    torch.manual_seed(1)
-    ours = []
-    for _ in range(3):
-        ours.append(step(*batch).item())
-        other_scheduler.step()
-    file = tmp_path / "checkpoint.pt"
-    torch.save(
-        {
-            "batch": batch,
-            "model": other.state_dict(),
-            "optimizer": other_optimizer.state_dict(),
-            "scheduler": other_scheduler.state_dict(),
-            "generator": torch.get_rng_state(),
-        },
-        file,
-    )
-    here = pathlib.Path(__file__).parent
-    subprocess.run(
-        [sys.executable, "-c", CONTINUE, here, file, order], check=True, timeout=300, env=os.environ
-    )
-    saved = torch.load(file)
-    assert ours + saved["losses"] == losses
-    other.load_state_dict(saved["model"])
-    other_optimizer.load_state_dict(saved["optimizer"])
-    assert differences(model, optimizer, other, other_optimizer) == []
-
-
-def test_a_checkpoint_loaded_into_a_running_step_counts():
-    model = perceptron()
-    optimizer = adamw(model)
-    batch = vectors()
-    step = compiled(model, optimizer, batch)
-    start = copy.deepcopy((model.state_dict(), optimizer.state_dict()))
-    first = [step(*batch).item() for _ in range(3)]
-    model.load_state_dict(start[0])
-    optimizer.load_state_dict(start[1])
-    assert [step(*batch).item() for _ in range(3)] == first
-
-
-def test_parameters_given_other_memory_move_in_again():
-    model = perceptron()
-    batch = vectors()
-    step = compiled(model, batch=batch)
-    for parameter in model.parameters():
-        parameter.data = torch.zeros_like(parameter)
-    assert step(*batch).item() == pytest.approx(torch.tensor(3.0).log().item())
-    assert not torch.equal(model[2].bias, torch.zeros(3))
-
-
-def test_a_parameter_of_another_shape_is_refused():
-    model = perceptron()
-    batch = vectors()
-    step = compiled(model, batch=batch)
-    model[2].bias.data = torch.zeros(7)
-    with pytest.raises(ebb.Error, match="2.bias was .* compile again"):
-        step(*batch)
 
 
 # What it tells.

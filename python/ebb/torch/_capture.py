@@ -7,7 +7,7 @@ import contextvars
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
 from ebb import Error
 
+from ._batch import batch_arguments, flattened
 from ._captured import TENSOR, Captured, Shared
 from ._changes import Changes
 from ._lines import Declaration, Line
@@ -114,29 +115,36 @@ _captured_by: contextvars.ContextVar[int | None] = contextvars.ContextVar("captu
 
 
 def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -> Captured:
+    leaves, input_names, tree = flattened(args, kwargs)
     found_modules, found_optimizers, scalers = _find(function) if shared is None else ([], [], shared.scalers)
+    found_modules += [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
+    found_optimizers += [leaf for leaf in leaves if isinstance(leaf, torch.optim.Optimizer)]
     modules = _once_each([*_as_list(modules), *found_modules])
     optimizers = _once_each([*_as_list(optimizers), *found_optimizers])
     _refuse_distributed(modules)
 
     if not torch.is_grad_enabled():
         raise Error("a training step is captured with gradients on, and they are off here (no_grad)")
-    leaves, tree = pytree.tree_flatten((args, kwargs))
-    _refuse_mappings(leaves)
+    if (shared is None or optimizers) and torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled():
+        raise Error(
+            "anomaly detection is on (torch.autograd.set_detect_anomaly), and looks at the values of every "
+            "gradient, which are not there while a step is captured; switch it off for compile, or give it check_nan=False. "
+            "An eager step has the same bits: look there for what is not finite"
+        )
     tensors = _named_state(modules)
     device = _device(leaves, tensors)
     names = Names()
     recorder = Recorder(FakeTensorMode(static_shapes=True), names, device)
     for name, tensor in shared.state.items() if shared else ():
-        recorder.know(tensor, name)
+        recorder.outside.know(tensor, name)
     for tensor, name in tensors:
-        recorder.know(tensor, name)
+        recorder.outside.know(tensor, name)
     for i, module in enumerate(modules):
         names.know_modules(module, prefix=_prefix(i, module).rstrip("."))
 
     changes = Changes(modules)
     gradients = Gradients(recorder)
-    recorder.on_meeting = gradients.watch
+    recorder.outside.on_meeting = gradients.watch
     with contextlib.ExitStack() as stack:
         for context in (names, TracedMath(), in_users_words(), same_generator(), gradients):
             stack.enter_context(context)
@@ -154,13 +162,13 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
                 gradients.watch(tensor, must_be_dropped=True)
         if shared is not None:
             _add_shared(recorder, shared)
-        inputs, fakes = _add_inputs(recorder, leaves, tree)
+        inputs, fakes = _add_inputs(recorder, leaves, input_names)
         for tensor, _ in tensors:
-            recorder.add_state(tensor)
+            recorder.outside.add_state(tensor)
         for optimizer in optimizers:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
-                    recorder.add_state(parameter)
+                    recorder.outside.add_state(parameter)
         fake_args, fake_kwargs = pytree.tree_unflatten(fakes, tree)
         stack.enter_context(HostReads(recorder))
         with recorder:
@@ -172,21 +180,27 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         _check_outputs(output_leaves)
         returned = [recorder.name_of(t) for t in output_leaves if isinstance(t, torch.Tensor)]
 
-    changes.settle()
     lines = _live_lines(recorder.lines, returned)
     used = {name for line in lines for name in line.reads}
     hyperparameters = {
         name: place for name, place in watched.hyperparameters.items() if name in used
     }
     brought = _bring_the_rest(recorder, watched, shared) if shared else {}
-    declarations = _in_order(recorder.declarations.values())
+    declarations = _in_order(recorder.outside.declarations.values())
+    updates = bool(recorder.updated & set(recorder.outside.declarations))
+    graph_names = {id(d.tensor): d.name for d in declarations}
+    changes.settle(
+        used=[d.tensor for d in declarations],
+        parameters=[(t, graph_names.get(id(t), "")) for t in gradients.watched] if updates else [],
+        optimizers=watched.seen,
+    )
     return Captured(
         text=_graph_text(declarations, hyperparameters, lines, returned),
         inputs=inputs,
         brought=brought,
         state={d.name: d.tensor for d in declarations if d.kind == "param"},
         constants={d.name: d.tensor for d in declarations if d.kind == "const"},
-        updates=bool(recorder.updated & set(recorder.declarations)),
+        updates=updates,
         hyperparameters=hyperparameters,
         declarations=declarations,
         batch_tree=tree,
@@ -213,14 +227,14 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
     )
 
 
-def _add_inputs(recorder: Recorder, leaves: list[Any], tree) -> tuple[dict, list]:
+def _add_inputs(recorder: Recorder, leaves: list[Any], names: list[str]) -> tuple[dict, list]:
     inputs, fakes = {}, []
-    for leaf, name in zip(leaves, _input_names(tree, len(leaves)), strict=True):
+    for leaf, name in zip(leaves, names, strict=True):
         if isinstance(leaf, FakeTensor):
             raise Error("a compiled step cannot be captured again as part of another one")
         if isinstance(leaf, torch.Tensor):
-            fake = recorder.add_input(name, leaf)
-            inputs[next(reversed(recorder.declarations))] = leaf
+            fake = recorder.outside.add_input(name, leaf)
+            inputs[next(reversed(recorder.outside.declarations))] = leaf
             fakes.append(fake.requires_grad_(leaf.requires_grad))
         else:
             fakes.append(leaf)
@@ -229,9 +243,9 @@ def _add_inputs(recorder: Recorder, leaves: list[Any], tree) -> tuple[dict, list
 
 def _add_shared(recorder: Recorder, shared: Shared) -> None:
     for tensor in shared.state.values():
-        recorder.add_state(tensor)
+        recorder.outside.add_state(tensor)
     for constant in shared.constants:
-        recorder.declarations[recorder.names.unique(constant.name)] = constant
+        recorder.outside.declarations[recorder.names.unique(constant.name)] = constant
 
 
 def _bring_the_rest(recorder: Recorder, watched: Optimizers, shared: Shared) -> dict[str, torch.Tensor]:
@@ -240,7 +254,7 @@ def _bring_the_rest(recorder: Recorder, watched: Optimizers, shared: Shared) -> 
     known = {*shared.state, *(constant.name for constant in shared.constants)}
     if watched.new_state:
         raise Error("the optimizer has state for it that the compiled step does not have")
-    for declaration in recorder.declarations.values():
+    for declaration in recorder.outside.declarations.values():
         root = declaration.root or declaration.name
         if declaration.kind == "input" or root in known:
             continue
@@ -253,7 +267,7 @@ def _bring_the_rest(recorder: Recorder, watched: Optimizers, shared: Shared) -> 
 
 def _trains_by_itself(recorder: Recorder) -> bool:
     """Whether parameters are updated without an optimizer."""
-    updated = [recorder.declarations[name] for name in recorder.updated & set(recorder.declarations)]
+    updated = [recorder.outside.declarations[name] for name in recorder.updated & set(recorder.outside.declarations)]
     return any(declaration.tensor.requires_grad for declaration in updated)
 
 
@@ -269,16 +283,6 @@ def _check_outputs(leaves: list[Any]) -> None:
 
 
 # Names and kinds of what is given.
-
-
-def batch_arguments(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
-    """A batch given whole, `step((x, y))` or `step({"x": x})`, spread as arguments."""
-    if len(args) == 1 and not kwargs:
-        if isinstance(args[0], Mapping):  # not only dict: tokenizers give mappings of their own
-            return (), dict(args[0])
-        if isinstance(args[0], (tuple, list)):
-            return tuple(args[0]), {}
-    return tuple(args), dict(kwargs)
 
 
 def _as_list(value: Any) -> list:
@@ -308,33 +312,12 @@ def _named_state(modules: list[torch.nn.Module]) -> list[tuple[torch.Tensor, str
     return named
 
 
-def _input_names(tree: pytree.TreeSpec, count: int) -> list[str]:
-    paths = pytree.tree_flatten_with_path(pytree.tree_unflatten(list(range(count)), tree))[0]
-    names = []
-    for path, _ in paths:
-        parts = [str(getattr(key, "idx", getattr(key, "key", ""))) for key in path[1:]]
-        name = ".".join(parts)
-        names.append(f"batch.{name}" if not name or name[0].isdigit() else name)
-    return names
-
-
 def _device(leaves: list[Any], tensors: list[tuple[torch.Tensor, str]]) -> torch.device:
     devices = {t.device for t in leaves if isinstance(t, torch.Tensor)}
     devices |= {t.device for t, _ in tensors}
     if len(devices) > 1:
         raise Error(f"the step is on several devices ({', '.join(sorted(map(str, devices)))})")
     return devices.pop() if devices else torch.device("cpu")
-
-
-def _refuse_mappings(leaves: list[Any]) -> None:
-    """What is left whole of a batch is a constant of the step, and its tensors would be too."""
-    for leaf in leaves:
-        if isinstance(leaf, Mapping):
-            kind = type(leaf).__name__
-            raise Error(
-                f"the batch has a {kind} in it, and Ebb finds tensors in dicts, tuples and lists; put "
-                "a dict in its place, as dict(batch) makes it"
-            )
 
 
 def _refuse_distributed(modules: list[torch.nn.Module]) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from ._capture import batch_arguments, capture_step
+from ._batch import batch_arguments
+from ._capture import capture_step
 from ._memory import shortage_is_named
 from ._step import OtherBatches, Step
 from ._step_function import Task

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -10,8 +11,10 @@ import torch
 
 from ebb import Error
 
-from ._capture import batch_arguments, capture_step
+from ._batch import batch_arguments
+from ._capture import capture_step
 from ._load import _runtime
+from ._memory import is_shortage
 from ._progress import Progress
 from ._step import as_budget
 from ._step_function import Task
@@ -52,6 +55,8 @@ def largest_batch(
     budget = as_budget(budget)
     if budget.endswith("%"):
         raise Error("the largest batch for a budget in per cent of what it needs is any; give bytes: '16GiB'")
+    lowest = _count("lowest", lowest)
+    highest = None if highest is None else _count("highest", highest)
     if lowest < 1 or (highest is not None and highest < lowest):
         raise Error(f"batches from {lowest} to {highest} are none")
     if host_budget is None:
@@ -62,6 +67,13 @@ def largest_batch(
     with Progress() as progress:
         attempt = _Attempts(make_batch, task, budget, as_budget(host_budget), progress)
         return _search(attempt, lowest, highest)
+
+
+def _count(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise Error(f"{name} is how many there are in a batch, a whole number, and not {value!r}") from None
 
 
 def _search(attempt: _Attempts, lowest: int, highest: int | None) -> int:
@@ -107,8 +119,11 @@ class _Attempts:
             if error.kind != "infeasible":
                 raise
             self.why = error
-        except torch.OutOfMemoryError as error:
-            self.why = Error(f"a batch of {n} cannot even be made: {error}", kind="infeasible")
+        except (RuntimeError, MemoryError) as error:
+            if not is_shortage(error):
+                raise
+            why = str(error) or "no memory is left"
+            self.why = Error(f"a batch of {n} cannot even be made: {why}", kind="infeasible")
         finally:
             gc.collect()  # fakes know each other
             if torch.cuda.is_initialized():

@@ -46,6 +46,14 @@ def shortage_is_named() -> Iterator[None]:
         ) from error
 
 
+def is_shortage(error: BaseException) -> bool:
+    """Whether PyTorch says by this that there is not so much memory. For host memory it has no class of its own."""
+    if isinstance(error, (MemoryError, torch.OutOfMemoryError)):
+        return True
+    words = ("can't allocate memory", "Storage size calculation overflowed")
+    return isinstance(error, RuntimeError) and any(word in str(error) for word in words)
+
+
 class OutsideMeter:
     """Measures device memory outside of an arena: made before the arena is allocated, asked after."""
 

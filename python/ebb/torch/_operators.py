@@ -43,6 +43,9 @@ _REFUSED = {
     "aten::_cudnn_rnn": "keeps hidden state in its weight buffer",
 }
 
+# What makes a tensor of Python's numbers part of the computation.
+LIFTS = (aten.lift_fresh.default, aten.lift_fresh_copy.default)
+
 # Operators that change how a tensor lies in its bytes, and not the bytes.
 _LAYOUT_ONLY = {
     "aten::as_strided_",

@@ -30,7 +30,8 @@ from torch.utils._python_dispatch import _disable_current_modes
 from ebb import Error
 
 from . import _operators
-from ._recorder import Recorder, constants_of
+from ._arguments import constants_of
+from ._recorder import Recorder
 from ._scalars import ScalarTape
 
 aten = torch.ops.aten
@@ -162,10 +163,10 @@ class Optimizers:
     def _name_state(self, optimizer: torch.optim.Optimizer, names: dict[int, str]) -> None:
         for i, parameter in enumerate(p for g in optimizer.param_groups for p in g["params"]):
             name = names.setdefault(id(parameter), f"parameter.{i}")
-            self.recorder.know(parameter, name)
+            self.recorder.outside.know(parameter, name)
             for key, value in optimizer.state.get(parameter, {}).items():
                 if isinstance(value, torch.Tensor):
-                    self.recorder.know(value, f"{name}.{key}")
+                    self.recorder.outside.know(value, f"{name}.{key}")
 
     # Around optimizer.step().
 
@@ -279,7 +280,7 @@ class Optimizers:
                     new = self._new_state(optimizer, parameter, key, value, trial)
                     self.new_state.append(new)
                     value = new.tensor
-                    self.recorder.know(value, f"{name}.{key}")
+                    self.recorder.outside.know(value, f"{name}.{key}")
                 elif isinstance(value, (int, float)) and not isinstance(value, bool):
                     raise Error(
                         f"{type(optimizer).__name__} keeps a Python number in its state ({key}), "
@@ -413,7 +414,7 @@ class Trial:
 
     def dispatch(self, func, args: tuple, kwargs: dict) -> Any:
         fake_args, fake_kwargs = pytree.tree_map_only(
-            torch.Tensor, self.recorder.trial_fake_of, (args, kwargs)
+            torch.Tensor, self.recorder.outside.trial_fake_of, (args, kwargs)
         )
         with self.recorder.fake:
             out = func(*fake_args, **fake_kwargs)
@@ -426,7 +427,7 @@ class Trial:
                     self.created.setdefault(
                         made.untyped_storage()._cdata, (func, args, kwargs)
                     )
-        return pytree.tree_map_only(FakeTensor, self.recorder.real_if_known, out)
+        return pytree.tree_map_only(FakeTensor, self.recorder.outside.real_if_known, out)
 
     def read_number(self, tensor: torch.Tensor) -> float:
         self._reads += 1

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 import torch.utils._pytree as pytree
 
+from ._batch import is_same_value
 from ._captured import TENSOR, Captured
 from ._fill import fill
 from ._places import levels_to_user
@@ -43,7 +44,7 @@ class Program:
         places = iter(self._inputs)
         for leaf, expected in zip(leaves, self.captured.batch_leaves, strict=True):
             if expected is not TENSOR or not isinstance(leaf, torch.Tensor):
-                if type(leaf) is not type(expected) or leaf != expected:
+                if not is_same_value(leaf, expected):
                     return False
                 continue
             place = next(places)

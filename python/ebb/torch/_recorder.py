@@ -12,36 +12,26 @@ variables stays an update.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
-from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ebb import Error
 
 from . import _operators
-from ._lines import Declaration, Line, Meta, Result, Storage, shares, strided_attributes
+from ._arguments import Arguments, constants_of
+from ._lines import Line, Meta, Result, Storage, shares, strided_attributes
 from ._names import Names
+from ._outside import Outside
 from ._places import user_line
 from ._scalars import ScalarTape
-from ._text import dtype_text, name_text, quoted
+from ._text import name_text
 
 aten = torch.ops.aten
-
-
-_MEMORY_FORMATS = {
-    torch.contiguous_format: "contiguous_format",
-    torch.channels_last: "channels_last",
-    torch.channels_last_3d: "channels_last_3d",
-    torch.preserve_format: "preserve_format",
-}
-
-
-# What makes a tensor of Python's numbers part of the computation.
-_LIFTS = (aten.lift_fresh.default, aten.lift_fresh_copy.default)
 
 
 class Recorder(TorchDispatchMode):
@@ -50,122 +40,24 @@ class Recorder(TorchDispatchMode):
         self.fake = fake
         self.names = names
         self.device = device
+        self.outside = Outside(fake, names, device)
         self.tape = ScalarTape(self._emit_scalar, seed)
         self.lines: list[Line] = []
-        self.declarations: dict[str, Declaration] = {}
         self.updated: set[str] = set()  # roots of variables that some operation updates
         self.log: list[tuple[str, ...]] | None = None  # operators and constants, when wanted
-        self.on_meeting: Callable[[torch.Tensor], None] = lambda tensor: None  # a real one, first time
         self.forbidden: dict[int, str] = {}  # storages that must not be used, and why
         self.trial = None  # who looks at operations instead, while an optimizer is tried out
-        self._storages: dict[int, Storage] = {}
-        self._fakes: dict[int, tuple[torch.Tensor, FakeTensor]] = {}  # by id of the real tensor
-        self._reals: dict[int, torch.Tensor] = {}  # by id of the fake
-        self._known_names: dict[int, str] = {}  # of real tensors
+        self._storages = self.outside.storages
+        self._arguments = Arguments(self.name_of, self.tape, device)
         self._read: set[str] = set()  # tensors of the graph that some line reads
         self._shared: set[str] = set()  # roots that are the value of several storages
         self._reads = 0
-
-    # Tensors from outside.
-
-    def know(self, tensor: torch.Tensor, name: str) -> None:
-        """Says what a real tensor is called. The first name counts: tied parameters have several."""
-        self._known_names.setdefault(id(tensor), name)
-
-    def add_input(self, name: str, tensor: torch.Tensor) -> FakeTensor:
-        # Of its own, though the example may share memory with another: batches are copied in.
-        with self.fake:
-            fake = torch.empty_strided(
-                tensor.size(), tensor.stride(), dtype=tensor.dtype, device=tensor.device
-            )
-        self._declare("input", self.names.unique(name), tensor, fake)
-        return fake
-
-    def add_state(self, tensor: torch.Tensor) -> None:
-        self._fake_of(tensor, "state")
-
-    def _fake_of(self, tensor: torch.Tensor, guess: str, kind: str = "param") -> FakeTensor:
-        if isinstance(tensor, FakeTensor):
-            return tensor
-        known = self._fakes.get(id(tensor))
-        if known is not None:
-            return known[1]
-        if type(tensor) not in (torch.Tensor, torch.nn.Parameter, torch.nn.Buffer):
-            raise Error(
-                f"a tensor of class {type(tensor).__name__} cannot be captured "
-                f"(at {user_line()}); plain tensors and parameters can"
-            )
-        if tensor.layout != torch.strided:
-            raise Error(f"a tensor of layout {tensor.layout} cannot be captured ({user_line()})")
-        name = self.names.unique(self._known_names.get(id(tensor), guess))
-        if any(s == 0 and n > 1 for n, s in zip(tensor.size(), tensor.stride(), strict=True)):
-            raise Error(f"{name} is an expanded tensor; give it memory of its own with .clone()")
-        self.on_meeting(tensor)
-        with torch.no_grad():
-            fake = self.fake.from_tensor(tensor, static_shapes=True)
-        self._fakes[id(tensor)] = (tensor, fake)
-        self._reals[id(fake)] = tensor
-        self._declare(kind, name, tensor, fake)
-        return fake
-
-    def trial_fake_of(self, tensor: torch.Tensor) -> FakeTensor:
-        """The fake of a tensor, which does not become part of the graph by this."""
-        if isinstance(tensor, FakeTensor):
-            return tensor
-        if id(tensor) in self._fakes:
-            return self._fakes[id(tensor)][1]
-        with torch.no_grad():
-            return self.fake.from_tensor(tensor, static_shapes=True)
-
-    def real_if_known(self, fake: FakeTensor) -> torch.Tensor:
-        return self._reals.get(id(fake), fake)
-
-    def _declare(self, kind: str, name: str, tensor: torch.Tensor, fake: FakeTensor) -> None:
-        if tensor.device != self.device:
-            remedy = f"make it there ({user_line()})"
-            if tensor.dim() == 0:
-                remedy += "; an optimizer keeps its count of steps there with fused=True or capturable=True"
-            raise Error(f"the step is on {self.device}, and {name} on {tensor.device}: {remedy}")
-        meta = Meta.of(fake)
-        key = fake.untyped_storage()._cdata
-        storage = self._storages.get(key)
-        if storage is not None:  # two parameters in the same bytes
-            root = self.declarations[storage.root]
-            where = shares(storage.root, meta.offset)
-            if root.meta.extent < meta.offset + meta.extent:
-                raise Error(
-                    f"{name} and {storage.root} share memory, and neither covers it; "
-                    "give each its own with .clone()"
-                )
-            self.declarations[name] = Declaration(kind, name, meta, tensor, where, storage.root)
-            storage.views.setdefault(meta, name)
-            return
-        if meta.offset != 0 or meta.extent != fake.untyped_storage().nbytes():
-            # A slice of something larger that the step does not know.
-            self._declare_whole(kind, name, tensor, fake)
-            return
-        self.declarations[name] = Declaration(kind, name, meta, tensor)
-        self._storages[key] = Storage(
-            fake.untyped_storage(), name, kind == "param", {Meta.of(fake): name}
-        )
-
-    def _declare_whole(self, kind: str, name: str, tensor: torch.Tensor, fake: FakeTensor) -> None:
-        """Declares a whole storage, and the tensor as a view of it."""
-        count = fake.untyped_storage().nbytes() // fake.element_size()
-        whole = tensor.detach().as_strided((count,), (1,), 0)
-        root = self.names.unique(name + ".storage")
-        whole_meta = Meta(fake.dtype, (count,), (1,), 0)
-        self.declarations[root] = Declaration(kind, root, whole_meta, whole)
-        self._storages[fake.untyped_storage()._cdata] = Storage(
-            fake.untyped_storage(), root, kind == "param", {whole_meta: root}
-        )
-        self._declare(kind, name, tensor, fake)
 
     # Names of tensors.
 
     def name_of(self, tensor: torch.Tensor) -> str:
         """The graph's tensor that has the value which `tensor` has now."""
-        fake = self._fake_of(tensor, "captured")
+        fake = self.outside.fake_of(tensor, "captured")
         storage = self._storages.get(fake.untyped_storage()._cdata)
         if fake.untyped_storage()._cdata in self.forbidden:
             raise Error(f"{self.forbidden[fake.untyped_storage()._cdata]} ({user_line()})")
@@ -244,14 +136,14 @@ class Recorder(TorchDispatchMode):
         else:
             out = self._record_update(func, bound, written, args, kwargs)
         # What was written is what was given: the same object, real if it was real.
-        return pytree.tree_map_only(FakeTensor, self.real_if_known, out)
+        return pytree.tree_map_only(FakeTensor, self.outside.real_if_known, out)
 
     def _to_fakes(self, func, args, kwargs):
         kind, guess = "param", "captured"
-        if func in _LIFTS:
+        if func in _operators.LIFTS:
             kind, guess = "const", "constant"
         return pytree.tree_map_only(
-            torch.Tensor, lambda t: self._fake_of(t, guess, kind), (args, kwargs)
+            torch.Tensor, lambda t: self.outside.fake_of(t, guess, kind), (args, kwargs)
         )
 
     def _run(self, func, args, kwargs):
@@ -321,7 +213,7 @@ class Recorder(TorchDispatchMode):
                 )
         if len(tensors) == 1 and self._is_same_value(func, bound, tensors[0]):
             return
-        line = self._line(func, bound)
+        line = self._arguments.line(func, bound)
         for i, tensor in enumerate(tensors):
             self._add_result(line, tensor, i)
         if not tensors:
@@ -394,7 +286,7 @@ class Recorder(TorchDispatchMode):
             # Random numbers are drawn in the order of the bytes, so that these must lie alike.
             count = 4 if _operators.is_random(func) else 2
             if [Meta.of(v)[:count] for v in values] == [Meta.of(t)[:count] for t in targets]:
-                line = self._line(form, bound)
+                line = self._arguments.line(form, bound)
                 for i, value in enumerate(values):
                     self._add_result(line, value, i)
                 self._append(line)
@@ -474,7 +366,7 @@ class Recorder(TorchDispatchMode):
                 self._own(target)
             if all(Meta.of(target) != Meta.of(t) or not _same_bytes(target, t) for t in targets):
                 targets.append(target)
-        line = self._line(func, bound, written)
+        line = self._arguments.line(func, bound, written)
         line.keeps = True
         out = self._run(func, args, kwargs)
         given = {id(t) for t in pytree.tree_leaves(bound) if isinstance(t, torch.Tensor)}
@@ -527,77 +419,6 @@ class Recorder(TorchDispatchMode):
         self.lines.append(line)
         self._read.update(line.reads)
 
-    def _line(self, func, bound, written: Iterable[str] = ()) -> Line:
-        operands, attributes, reads = [], [], []
-        for argument in func._schema.arguments:
-            value = bound.get(argument.name)
-            kind = str(argument.type)
-            if "Tensor" in kind and "Dict" not in kind:
-                if isinstance(value, complex):
-                    raise complex_constant()
-                if isinstance(value, (bool, int, float)):
-                    attributes.append((argument.name, self._number(value, reads)))
-                else:
-                    mark = "!" if argument.name in written else ""
-                    operands.append(self._operand(value, mark, reads))
-                continue
-            text = self._attribute(argument, value, reads)
-            if text is not None:
-                attributes.append((argument.name, text))
-        op = _operators.name_of(func)
-        if func._schema.name in _operators.GRAD_MODE_MATTERS and torch.is_grad_enabled():
-            attributes.append(("ebb.grad", "true"))
-        random = _operators.is_random(func)
-        return Line(op, operands, attributes, [], reads, random=random, keeps=random)
-
-    def _operand(self, value, mark: str, reads: list[str]) -> str:
-        if value is None:
-            return "none"
-        if isinstance(value, (list, tuple)):
-            return "[" + ", ".join(self._operand(item, mark, reads) for item in value) + "]"
-        name = self.name_of(value)
-        reads.append(name)
-        return f"%{name_text(name)}{mark}"
-
-    def _number(self, value, reads: list[str]) -> str:
-        text = self.tape.text(value)
-        if text.startswith("$"):
-            reads.append(text[1:])
-            return "$" + name_text(text[1:])
-        return text
-
-    def _attribute(self, argument, value, reads: list[str]) -> str | None:
-        """The argument as an attribute; None when it is as if it had not been given."""
-        name = argument.name
-        if isinstance(value, torch.Generator):
-            raise Error(
-                f"the step draws random numbers from a generator of its own, at {user_line()}; "
-                "use the default generator"
-            )
-        if name == "layout" or name == "pin_memory":
-            return None
-        if name == "device":
-            if value is None or torch.device(value).type == self.device.type:
-                return None
-            return quoted(str(value))
-        if argument.has_default_value() and _same(value, argument.default_value):
-            return None
-        if value is None:
-            return "none"
-        if isinstance(value, torch.dtype):
-            return dtype_text(value)
-        if isinstance(value, torch.memory_format):
-            return quoted(_MEMORY_FORMATS[value])
-        if isinstance(value, str):
-            return quoted(value)
-        if isinstance(value, (list, tuple)):
-            return "[" + ", ".join(self._number(item, reads) for item in value) + "]"
-        if isinstance(value, complex):
-            raise complex_constant()
-        if isinstance(value, (bool, int, float)):
-            return self._number(value, reads)
-        raise Error(f"an argument of type {type(value).__name__} cannot be captured ({user_line()})")
-
     def _emit_scalar(self, op: str, hint: str, arguments: list[str]) -> str:
         name, at = self.names.operation(hint)
         arguments = ["$" + name_text(a[1:]) if a.startswith("$") else a for a in arguments]
@@ -641,39 +462,10 @@ def data_dependent(what: str, error: BaseException | None = None) -> Error:
     )
 
 
-def complex_constant() -> Error:
-    return Error(
-        f"complex numbers as constants are not captured, and the step has one, at {user_line()}; compute in "
-        "real numbers"
-    )
-
-
-def constants_of(func, bound: dict[str, Any], tape: ScalarTape) -> tuple[str, ...]:
-    """The operator and its constants, runtime scalars by what they are made of."""
-    constants = [_operators.name_of(func)]
-    if func in _LIFTS and not isinstance(bound["self"], FakeTensor):
-        # A tensor made of Python's numbers: `torch.tensor(lr)`.
-        with _disable_current_modes():
-            constants.append(f"values={bound['self'].detach().flatten()[:1000].tolist()}")
-    for name, value in bound.items():
-        for item in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(item, float):
-                constants.append(f"{name}={tape.key(item)}")
-            elif not isinstance(item, torch.Tensor):
-                constants.append(f"{name}={item}")
-    return tuple(constants)
-
-
 def _tensors(bound: dict[str, Any], names: Iterable[str]) -> Iterable[FakeTensor]:
     for name, value in bound.items():
         if name in names:
             yield from (t for t in pytree.tree_leaves(value) if isinstance(t, torch.Tensor))
-
-
-def _same(a: Any, b: Any) -> bool:
-    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
-        return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
-    return type(a) is type(b) and a == b
 
 
 def _same_bytes(a: torch.Tensor, b: torch.Tensor) -> bool:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import pathlib
 from collections.abc import Iterator, Mapping
 from typing import Any
+
+from ebb import Error
 
 
 class Report(Mapping):
@@ -27,8 +30,11 @@ class Report(Mapping):
         return json.dumps(self._figures, indent=2)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes the text, or the figures where the file's name ends in .json."""
-        text = self.to_json() + "\n" if str(path).endswith(".json") else str(self)
+        """Writes the text (`report.txt`), or the figures (`report.json`)."""
+        suffix = pathlib.PurePath(path).suffix.lower()
+        if suffix not in ("", ".txt", ".json"):
+            raise Error(f"a report is written as text (.txt) or as figures (.json), and not as {suffix}: {path}")
+        text = self.to_json() + "\n" if suffix == ".json" else str(self)
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
 

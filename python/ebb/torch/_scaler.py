@@ -45,7 +45,7 @@ class Scalers:
                 scaler._lazy_init_scale_growth_tracker(self._recorder.device)
             for key in TENSORS:
                 prefix = f"scaler{i + 1}" if i > 0 else "scaler"
-                self._recorder.know(getattr(scaler, key), f"{prefix}.{key.lstrip('_')}")
+                self._recorder.outside.know(getattr(scaler, key), f"{prefix}.{key.lstrip('_')}")
             scaler._maybe_opt_step = types.MethodType(_refuse, scaler)
         return self
 

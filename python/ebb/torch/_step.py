@@ -18,7 +18,7 @@ from torch._subclasses.fake_tensor import FakeTensor
 import ebb
 from ebb import Error
 
-from ._capture import batch_arguments
+from ._batch import batch_arguments
 from ._captured import Captured
 from ._fill import fill
 from ._load import _runtime

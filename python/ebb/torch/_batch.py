@@ -1,0 +1,95 @@
+"""What a batch is made of: tensors, which are copied in at every step, and plain values, which are
+constants of the step that was captured with them."""
+
+from __future__ import annotations
+
+import enum
+import numbers
+import types
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+import torch.utils._pytree as pytree
+
+from ebb import Error
+
+# Values that are the same for as long as they are equal, and what capture knows how to follow.
+_PLAIN = (
+    numbers.Number,
+    str,
+    bytes,
+    type(None),
+    types.EllipsisType,
+    slice,
+    range,
+    enum.Enum,
+    type,
+    types.FunctionType,
+    types.BuiltinFunctionType,
+    torch.dtype,
+    torch.device,
+    torch.layout,
+    torch.memory_format,
+    torch.Size,
+)
+_KNOWN = (torch.nn.Module, torch.optim.Optimizer, torch.amp.GradScaler, torch.Generator)
+
+
+def batch_arguments(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """A batch given whole, `step((x, y))` or `step({"x": x})`, spread as arguments."""
+    if len(args) == 1 and not kwargs:
+        if isinstance(args[0], Mapping):  # not only dict: tokenizers give mappings of their own
+            return (), dict(args[0])
+        if isinstance(args[0], (tuple, list)):
+            return tuple(args[0]), {}
+    return tuple(args), dict(kwargs)
+
+
+def flattened(args: tuple, kwargs: dict[str, Any]) -> tuple[list[Any], list[str], pytree.TreeSpec]:
+    """The leaves of a batch, what they are called, and how they hang together; refuses leaves that may have
+    tensors in them, for these would not be found."""
+    leaves, tree = pytree.tree_flatten((args, kwargs))
+    try:
+        paths = [path for path, _ in pytree.tree_flatten_with_path((args, kwargs))[0]]
+        names = [_name(path) for path in paths]
+    except ValueError:  # a class that was registered without names for its parts
+        names = [f"batch.{i}" for i in range(len(leaves))]
+    for leaf, name in zip(leaves, names, strict=True):
+        if not isinstance(leaf, (torch.Tensor, *_PLAIN, *_KNOWN)):
+            raise _unknown(leaf, name)
+    return leaves, names, tree
+
+
+def is_same_value(leaf: Any, other: Any) -> bool:
+    """Whether a step that was captured with one of these leaves does for the other."""
+    if leaf is other:
+        return True
+    if type(leaf) is not type(other):
+        return False
+    if isinstance(leaf, numbers.Number):
+        return repr(leaf) == repr(other)  # not a number is one, and -0.0 is another than 0.0
+    return bool(leaf == other)
+
+
+def _name(path: tuple) -> str:
+    parts = [str(getattr(key, "idx", getattr(key, "key", getattr(key, "name", "")))) for key in path[1:]]
+    name = ".".join(parts)
+    return f"batch.{name}" if not name or name[0].isdigit() else name
+
+
+def _unknown(leaf: Any, name: str) -> Error:
+    kind = type(leaf).__name__
+    if isinstance(leaf, Mapping):
+        remedy = "put a dict in its place, as dict(batch) makes it"
+    elif kind == "ndarray":
+        remedy = "make a tensor of it, by torch.from_numpy, or a number, by .item()"
+    else:
+        remedy = (
+            "give its tensors themselves, in a tuple or a dict; a dataclass may stay one where its class has been "
+            "given to torch.export.register_dataclass"
+        )
+    return Error(
+        f"the batch has a {kind} in it ({name}), and Ebb finds tensors in dicts, tuples and lists, so that "
+        f"what it holds would be the same in all steps; {remedy}"
+    )

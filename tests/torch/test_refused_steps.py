@@ -1,0 +1,208 @@
+"""Steps that would silently go wrong: refused, and everything is as it was."""
+
+import copy
+import pickle
+
+import pytest
+import torch
+import torch.nn.functional as F
+from small_models import perceptron, vectors
+from torch import nn
+
+import ebb
+import ebb.torch
+
+
+def sgd(model):
+    return torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def compiled(model, batch, optimizer=None):
+    return ebb.torch.compile(model, F.cross_entropy, optimizer or sgd(model), batch)
+
+
+def refused(match, step, *args):
+    with pytest.raises(ebb.Error, match=match):
+        ebb.torch.capture_step(step, args)
+
+
+def test_gradients_left_for_somebody_else_are_refused():
+    layer = nn.Linear(4, 2)
+
+    def step(x):
+        layer.zero_grad()
+        layer(x).sum().backward()
+
+    refused("leaves them", step, torch.ones(3, 4))
+    assert all(p.grad is None for p in layer.parameters())
+
+
+def test_state_made_in_forward_is_refused_and_leaves_nothing_behind():
+    class Keeps(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 3)
+            self.kept = None
+
+        def forward(self, x):
+            self.kept = self.layer(x)
+            return self.kept
+
+    model = Keeps()
+    with pytest.raises(ebb.Error, match="Keeps.kept"):
+        compiled(model, vectors())
+    assert model.kept is None
+
+
+def test_a_refused_step_leaves_buffers_as_they_were():
+    class Odd(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(6, 3)
+            self.register_buffer("count", torch.zeros(()))
+
+        def forward(self, x):
+            self.count = self.count + 1
+            return self.layer(x) if x.sum() > 0 else -self.layer(x)
+
+    model = Odd()
+    buffer = model.count
+    with pytest.raises(ebb.Error, match="decides by the value"):
+        compiled(model, vectors())
+    assert model.count is buffer
+
+
+def test_numbers_made_of_tensors_by_float_are_refused():
+    model = nn.Sequential(nn.BatchNorm1d(6, momentum=None), nn.Linear(6, 3))  # reads its count
+    with pytest.raises(ebb.Error, match=r"with float\(\)"):
+        compiled(model, vectors())
+    refused(r"with float\(\)", lambda x: x * float(x.sum()), torch.ones(3))
+
+
+def test_a_scheduler_belongs_outside_of_the_step():
+    model = perceptron()
+    optimizer = sgd(model)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        scheduler.step()
+
+    refused("changes the optimizer's lr", step, *vectors())
+    assert optimizer.param_groups[0]["lr"] == 0.1
+
+
+def test_gradients_kept_from_step_to_step_are_refused():
+    model = perceptron()
+    optimizer = sgd(model)
+
+    def step(x, y):
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    refused("zero_grad", step, *vectors())
+
+
+def test_numbers_read_from_tensors_are_not_returned():
+    refused("return the tensor", lambda x: x.sum().item(), torch.ones(3))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [lambda z: z * 1j, lambda z: torch.add(z, 1 + 2j), lambda z: torch.full_like(z, 1j)],
+    ids=["operand", "added", "fill"],
+)
+def test_complex_numbers_as_constants_are_refused_with_their_line(function):
+    match = "complex numbers as constants are not captured.*test_refused_steps.py.*compute in real numbers"
+    refused(match, function, torch.ones(3, dtype=torch.complex64))
+
+
+def test_lazy_conjugation_is_refused():
+    refused("_conj", lambda z: z.conj() @ z, torch.ones(3, dtype=torch.complex64))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda w: w.cumprod(0),
+        lambda w: w.prod(),
+        lambda w: w.prod(0),
+        lambda w: torch.ones(4).masked_fill(torch.tensor([True, False, True, False]), w[0]),
+    ],
+    ids=["cumprod", "prod", "prod of a dimension", "masked_fill"],
+)
+def test_derivatives_with_other_bits_when_traced_are_refused(function):
+    weight = torch.randn(4, requires_grad=True)
+
+    def step(x):
+        return torch.autograd.grad((function(weight) * x).sum(), weight)[0]
+
+    refused("has other bits when it is traced", step, torch.ones(4))
+
+
+def test_writing_through_a_view_of_another_type_is_refused():
+    def step(z):
+        h = z * 2
+        torch.view_as_real(h)[0].mul_(2)
+        return h.abs()
+
+    refused("through a view", step, torch.ones(3, dtype=torch.complex64))
+
+
+def test_what_cannot_be_told_from_a_constant_is_refused():
+    count = torch.zeros(())
+    refused("cannot be told from a constant", lambda x: x * (count.item() // 4), torch.ones(3))
+
+
+def test_a_compiled_step_is_not_captured_again():
+    model, batch = perceptron(), vectors()
+    step = compiled(model, batch)
+    refused("captured again", lambda x, y: step(x, y), *batch)
+
+
+def test_a_capture_within_a_capture_is_refused():
+    model, batch = perceptron(), vectors()
+
+    def step(x, y):
+        ebb.torch.capture(model, F.cross_entropy, sgd(model), batch)
+        return x
+
+    refused("within the capture", step, *batch)
+
+
+def test_a_failing_second_optimizer_leaves_both_as_they_were():
+    model, batch = perceptron(), vectors()
+
+    class Fails(torch.optim.SGD):
+        def step(self, closure=None):
+            raise RuntimeError("no")
+
+    optimizers = [sgd(model), Fails(model.parameters(), lr=0.2)]
+    with pytest.raises(RuntimeError, match="no"):
+        ebb.torch.capture(model, F.cross_entropy, optimizers, batch)
+    assert [type(o.param_groups[0]["lr"]) for o in optimizers] == [float, float]
+
+
+def test_autocast_around_a_step_that_was_captured_without_is_noticed():
+    model, batch = perceptron(), vectors()
+    step = compiled(model, batch)
+    with pytest.raises(ebb.Error, match="autocast"), torch.autocast("cpu"):
+        step(*batch)
+
+
+def test_capture_without_gradients_is_refused():
+    model = perceptron()
+    with pytest.raises(ebb.Error, match="gradients on"), torch.no_grad():
+        compiled(model, vectors())
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_a_compiled_step_is_neither_copied_nor_pickled(copied):
+    model, batch = perceptron(), vectors()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    with pytest.raises(ebb.Error, match=r"neither copied nor pickled.*model.state_dict\(\)"):
+        copied(step)
+    assert torch.isfinite(step(*batch))

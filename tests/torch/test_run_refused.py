@@ -1,0 +1,167 @@
+"""`ebb run`: what is wrong, and whose turn it is."""
+
+import os
+
+import pytest
+import torch
+from run_tool import SMALL, ebb_run, refused, run_well, small, write_small_state  # noqa: F401: a fixture
+
+
+@pytest.mark.parametrize(
+    ("args", "words"),
+    [
+        ([], "STEP is required"),
+        (["x.ebb", "--nonsense"], "ebb run has no option '--nonsense'"),
+        (["x.ebb", "--bugdet", "3"], "ebb run has no option '--bugdet'; did you mean '--budget'?"),
+        (["x.ebb", "--steps", "0"], "--steps"),
+        (["x.ebb", "--threads", "0"], "--threads"),
+        (["x.ebb", "--seed", "many"], "--seed: 'many' is no whole number of 64 bits"),
+        (["x.ebb", "--seed", str(2**64)], "is no whole number of 64 bits"),
+        (["x.ebb", "--program", "--json"], "--json"),
+        (["x.ebb", "--program", "-o", "y"], "--program"),
+        (["x.ebb", "-o", "-"], "name a file"),
+    ],
+)
+def test_wrong_usage_is_status_2_and_points_to_the_help(args, words):
+    first, second = refused(2, *args).splitlines()
+    assert words in first
+    assert second == "ebb: 'ebb run --help' tells more"
+
+
+def test_a_step_from_standard_input_needs_a_state(small):
+    assert "--state" in refused(2, "-", stdin=SMALL)
+    state = small.with_suffix(".safetensors")
+    assert "step 1: %s = 11.0" in run_well("-", "--state", state, stdin=SMALL)
+
+
+def test_a_missing_step_or_state_is_named(small, tmp_path):
+    assert refused(3, tmp_path / "none.ebb").endswith("none.ebb: No such file or directory")
+    small.with_suffix(".safetensors").unlink()
+    assert refused(3, small).endswith(
+        "small.safetensors beside the step; a rewritten step begins with the state of the original: "
+        "--state ORIGINAL.safetensors"
+    )
+    assert refused(3, small, "--state", tmp_path / "none.safetensors").endswith(
+        "none.safetensors: No such file or directory"
+    )
+    assert refused(3, small, "--state", tmp_path).endswith("not a regular file")
+
+
+def test_the_tensors_beside_a_step_are_not_taken_for_it(small):
+    path = small.with_suffix(".safetensors")
+    assert refused(3, path) == (
+        f"{path} has the tensors of a step and not its graph; give {small}, which is written beside it"
+    )
+
+
+def test_a_graph_that_is_wrong_is_refused_with_its_line(small):
+    small.write_text(SMALL.replace("(%x, %w)", "(%x, %v)"), encoding="utf-8")
+    assert "small.ebb:5:38: P24" in refused(3, small)
+
+
+def test_a_file_that_is_no_safetensors_is_refused(small):
+    state = small.with_suffix(".safetensors")
+    content = state.read_bytes()
+    state.write_bytes(content[:-1])
+    assert "small.safetensors: tensor 'x' is said to be at bytes 8 to 16 of 15" in refused(3, small)
+    state.write_bytes(b"PK\3\4 and more of another format")
+    assert "the file is cut off, or no safetensors file" in refused(3, small)
+
+
+def test_missing_tensors_are_named_and_counted(small):
+    state = small.with_suffix(".safetensors")
+    write_small_state(state, w=None)
+    assert refused(3, small) == (
+        f"{state} has no 'w', which the step needs: is it another step's file?"
+    )
+    write_small_state(state, w=None, x=None, y=torch.zeros(1))
+    assert refused(3, small) == (
+        f"{state} has no 'x', which the step needs, and lacks 1 more: is it another step's file?"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tensor", "text"),
+    [(torch.zeros(3), "f32[3]"), (torch.zeros(1, 2), "f32[1,2]"), (torch.zeros(2).double(), "f64[2]")],
+)
+def test_a_tensor_of_another_type_is_refused(small, tensor, text):
+    state = small.with_suffix(".safetensors")
+    write_small_state(state, w=tensor)
+    assert refused(3, small) == f"{state}: 'w' is {text}, and the step has %w: f32[2]"
+
+
+def test_tensors_that_the_step_does_not_have_are_noted(small):
+    state = small.with_suffix(".safetensors")
+    write_small_state(state, v=torch.zeros(1), y=torch.zeros(2))
+    done = ebb_run(small)
+    assert done.returncode == 0
+    assert done.stderr == f"ebb: {state}: note: the step does not use 'v', nor 1 more of the file\n"
+
+
+def test_a_file_of_a_later_version_is_refused(small):
+    write_small_state(small.with_suffix(".safetensors"), {"format": "ebb-step-2"})
+    assert "is of format ebb-step-2, and this version of ebb reads ebb-step-1" in refused(3, small)
+
+
+def test_missing_scalars_are_named_with_the_remedy(small):
+    state = small.with_suffix(".safetensors")
+    write_small_state(state, {"format": "pt"})
+    assert refused(2, small) == (
+        f"{state} has no value for $lr, which the step needs: --scalar lr=VALUE"
+    )
+    two = SMALL.replace("  scalar $lr: f64\n", "  scalar $lr: f64\n  scalar $wd: f64\n")
+    small.write_text(two, encoding="utf-8")
+    assert "which the step needs (nor for 1 more): --scalar lr=VALUE" in refused(2, small)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (["lrr=1"], "--scalar lrr: the step has no such scalar; did you mean lr?"),
+        (["momentum=1"], "--scalar momentum: the step has no such scalar"),
+        (["half=1"], "--scalar half: the step computes this one itself"),
+        (["lr"], "--scalar lr: write NAME=VALUE"),
+        (["lr="], "--scalar lr: '' is no number"),
+        (["lr=fast"], "--scalar lr: 'fast' is no number"),
+        (["lr=0x"], "--scalar lr: '0x' is no number"),
+        (["lr=1", "lr=2"], "--scalar lr is given twice"),
+    ],
+)
+def test_a_wrong_scalar_is_refused_with_the_nearest(small, given, words):
+    arguments = [word for value in given for word in ("--scalar", value)]
+    assert refused(2, small, *arguments) == words
+
+
+def test_a_scalar_of_the_file_that_is_no_number_is_refused(small):
+    state = small.with_suffix(".safetensors")
+    write_small_state(state, {"format": "ebb-step-1", "scalar.lr": "fast"})
+    assert refused(3, small) == f"{state}: scalar.lr: 'fast' is no number"
+
+
+@pytest.mark.parametrize("size", [1, 5056])
+def test_a_generator_that_is_none_is_refused(small, size):
+    state = small.with_suffix(".safetensors")
+    write_small_state(state, **{"ebb.generator": torch.full((size,), 255, dtype=torch.uint8)})
+    words = refused(3, small)
+    assert words.startswith(f"{state}: 'ebb.generator' is no state of PyTorch's random number generator")
+
+
+def test_an_output_that_cannot_be_written_is_refused_before_the_run(small, tmp_path):
+    path = tmp_path / "no/such/folder/after.safetensors"
+    assert refused(3, small, "-o", path) == f"cannot write {path}: No such file or directory"
+    assert refused(3, small, "-o", tmp_path) == f"cannot write {tmp_path}: Is a directory"
+
+
+def test_an_operation_that_fails_is_named_and_the_old_output_stays(small, tmp_path):
+    small.write_text(SMALL.replace("aten::sum(%y)", "aten::no_such(%y)"), encoding="utf-8")
+    (tmp_path / "after.safetensors").write_text("precious")
+    assert "no_such" in refused(3, small, "-o", tmp_path / "after.safetensors")
+    assert (tmp_path / "after.safetensors").read_text() == "precious"
+
+
+def test_a_full_disk_is_an_error(small):
+    if not os.path.exists("/dev/full"):
+        pytest.skip("no /dev/full here")
+    done = ebb_run(small, "-o", "/dev/full")
+    assert done.returncode == 3
+    assert "cannot write /dev/full: No space left" in done.stderr

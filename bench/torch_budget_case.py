@@ -189,14 +189,14 @@ def compiled(settings: Settings, work: Workload, beginning: Beginning) -> Any:
         host_bytes=memory.host_bytes,
         batch_bytes=sum(tensor.nbytes for tensor in beginning.batch),
     )
-    tell_report(settings, step)
     return step
 
 
 def tell_report(settings: Settings, step: Any) -> None:
-    """Its numbers, the lengths of its lists, and one level of what is within; in full where a folder was named."""
-    if not hasattr(step, "report"):
-        return
+    """Its numbers, the lengths of its lists, and one level of what is within; in full where a folder was named.
+
+    After the steps: the first of them may have led to another plan.
+    """
     report = step.report().to_json()
     report = json.loads(report) if isinstance(report, str) else report
     if settings["reports"]:
@@ -213,8 +213,8 @@ def tell_report(settings: Settings, step: Any) -> None:
         elif isinstance(value, dict):
             numbers[key] = {inner: part for inner, part in value.items() if isinstance(part, (int, float, str))}
     tell(report=numbers)
-    if "predicted_step_seconds" in numbers:
-        tell(predicted_step_seconds=numbers["predicted_step_seconds"])
+    if "step_seconds" in numbers.get("plan", {}):
+        tell(predicted_step_seconds=numbers["plan"]["step_seconds"])
 
 
 def tell_memory(settings: Settings, step: Any, before: dict[str, int]) -> None:
@@ -257,6 +257,7 @@ def speed(settings: Settings, work: Workload) -> None:
         tell(ratio=expected[1] / statistics.median(seconds))
     if settings["profile_run"]:
         tell(step_seconds=seconds)
+    tell_report(settings, step)
     tell_memory(settings, step, before)
 
 
@@ -289,6 +290,7 @@ def growth(settings: Settings, work: Workload) -> None:
     at_last = memory_now(settings)
     tell(growth_bytes={key: at_last[key] - count for key, count in at_first.items()})
     tell_speed("ebb", settings, work, seconds, on_the_wall)
+    tell_report(settings, step)
     tell_memory(settings, step, before)
 
 

@@ -10,7 +10,7 @@ inline constexpr bool kSanitized = false;
 #endif
 
 // What races on purpose cannot be tried under the thread sanitizer, which says so itself.
-#if defined(__SANITIZE_THREAD__)
+#ifdef EBB_THREAD_SANITIZED
 inline constexpr bool kThreadSanitized = true;
 #else
 inline constexpr bool kThreadSanitized = false;

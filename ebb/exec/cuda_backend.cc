@@ -164,6 +164,7 @@ class Cuda final : public CudaBackend {
     const cudaError_t code = cudaHostRegister(pages->data(), length, cudaHostRegisterPortable);
     if (code != cudaSuccess) {
       Error error = cuda_error(code, "pinning");
+      if (is_for_good(code)) return fail(std::move(error));
       error.message = fmt::format(
           "{} of host memory cannot be pinned: {}; end what else uses it, or let the "
           "container have more",

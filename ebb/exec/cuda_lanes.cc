@@ -18,25 +18,29 @@ void destroy(std::vector<cudaEvent_t>& events) {
   }
 }
 
-// After these, CUDA does nothing more for the process.
+}  // namespace
+
 bool is_for_good(cudaError_t code) {
   switch (code) {
     case cudaErrorAssert:
+    case cudaErrorContained:
     case cudaErrorECCUncorrectable:
+    case cudaErrorExternalDevice:
     case cudaErrorHardwareStackError:
     case cudaErrorIllegalAddress:
     case cudaErrorIllegalInstruction:
     case cudaErrorInvalidAddressSpace:
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
+    case cudaErrorLaunchTimeout:
     case cudaErrorMisalignedAddress:
+    case cudaErrorMpsClientTerminated:
+    case cudaErrorTensorMemoryLeak:
       return true;
     default:
       return false;
   }
 }
-
-}  // namespace
 
 Error cuda_error(cudaError_t code, const char* what) {
   static_cast<void>(cudaGetLastError());  // it has been heard of
@@ -240,7 +244,8 @@ Status CudaLanes::end() {
   return take_error();
 }
 
-// What was put in is a graph of CUDA's now.
+// What was put in is a graph of CUDA's now. It goes to the device here and not when it is first
+// launched: where there is no memory for it, steps go on as they did.
 void CudaLanes::end_keeping() {
   cudaGraph_t graph = nullptr;
   note(cudaStreamEndCapture(stream(Lane::kCompute), &graph), "keeping a step");
@@ -249,6 +254,7 @@ void CudaLanes::end_keeping() {
     kept_ = nullptr;
     note(cudaGraphInstantiate(&kept_, graph, 0), "keeping a step");
   }
+  if (status_) note(cudaGraphUpload(kept_, stream(Lane::kCompute)), "keeping a step");
   if (graph != nullptr) ignore(cudaGraphDestroy(graph));
 }
 
@@ -256,8 +262,15 @@ Status CudaLanes::replay() {
   const std::scoped_lock turn(streams_->mutex);
   meet(caller_, stream(Lane::kCompute), meeting_);
   if (status_) note(cudaGraphLaunch(kept_, stream(Lane::kCompute)), "doing a kept step");
+  if (!status_) return take_error();
   meet(stream(Lane::kCompute), caller_, meeting_);
-  return take_error();
+  // It is under way all the same. So the caller waits himself instead of his stream; if that fails,
+  // the step has, and who asks next is told.
+  if (!status_) {
+    status_ = {};
+    note(cudaStreamSynchronize(stream(Lane::kCompute)), "in the step");
+  }
+  return {};
 }
 
 // To wait for a lane that somebody keeps a step in would spoil it.

@@ -16,6 +16,8 @@ namespace ebb::exec {
 
 // "what: the CUDA runtime's words". kInfeasible where memory is short, else kBadInput.
 Error cuda_error(cudaError_t code, const char* what);
+// After such an error CUDA does nothing more for the process.
+bool is_for_good(cudaError_t code);
 // For what gives something back: there is nobody to tell, and whoever asks CUDA for its last error
 // next must not take it for his own.
 void ignore(cudaError_t code);
@@ -34,6 +36,7 @@ class CudaLanes final : public Lanes {
   void start(Lane lane, std::uint32_t instruction) override;
   void copy(Lane lane, std::byte* to, const std::byte* from, std::size_t size) override;
   void finish(Lane lane, std::uint32_t instruction) override;
+  [[nodiscard]] bool has_failed() const override { return !status_; }
   Status end() override;
   [[nodiscard]] bool can_keep() const override { return true; }
   [[nodiscard]] bool keep_next() override;

@@ -199,9 +199,11 @@ Status Executor::run(Scalars& scalars, const Interrupted& interrupted, bool is_t
   try {
     ok = run_all(scalars, interrupted, is_timed);
   } catch (...) {
+    lanes_->drop_next();
     [[maybe_unused]] const Status ended = lanes_->end();  // what was thrown is what is said
     throw;
   }
+  if (!ok) lanes_->drop_next();  // half a step is not worth keeping
   if (Status ended = lanes_->end(); ok && !ended) {
     Error error = std::move(ended.error());
     error.message = fmt::format("{}; {}", error.message, state_text());
@@ -224,10 +226,11 @@ Status Executor::run_all(Scalars& scalars, const Interrupted& interrupted, bool 
     if (ready.updates > 0 && torn_.updates_done == 0) {
       torn_.first = first_variable(*graph_, program_->instructions[i].node);
     }
-    // In doubt until it returns, whatever way it leaves.
-    torn_.updates_in_doubt = ready.updates;
     for (const std::uint32_t awaited : ready.waits) lanes_->wait(ready.lane, awaited);
     lanes_->start(ready.lane, i);
+    if (lanes_->has_failed()) return {};  // a kernel would meet what it was to wait for
+    // In doubt until it returns, whatever way it leaves.
+    torn_.updates_in_doubt = ready.updates;
     if (Status ok = run_one(ready, replay, scalars); !ok) {
       return fail(explain(std::move(ok.error()), i));
     }

@@ -43,6 +43,9 @@ class Lanes {
   virtual void start(Lane lane, std::uint32_t instruction) = 0;
   virtual void copy(Lane lane, std::byte* to, const std::byte* from, std::size_t size) = 0;
   virtual void finish(Lane lane, std::uint32_t instruction) = 0;
+  // Whether something could not be put in since begin: end() says what, and nothing more is worth
+  // putting in.
+  [[nodiscard]] virtual bool has_failed() const { return false; }
   // All lanes meet: what the caller does next in the compute lane comes after everything. Must be
   // called for a step that was begun, even if not all of its instructions were put in.
   [[nodiscard]] virtual Status end() = 0;
@@ -51,7 +54,9 @@ class Lanes {
   // included, and do it at less cost: keep_next() before begin, then replay() for each step. What
   // is put in to be kept is not done before replay(), so that half a step is never done. What
   // cannot be kept is an error of end(). Where keep_next() says no, because others are at work, the
-  // next step is one like all; drop_next() where no step was begun after all.
+  // next step is one like all; drop_next() where no step was begun after all, or not all of it was
+  // put in. An error of replay() means that nothing was done; what fails later is an error of
+  // whatever is asked next.
   [[nodiscard]] virtual bool can_keep() const { return false; }
   [[nodiscard]] virtual bool keep_next() { return false; }
   virtual void drop_next() {}

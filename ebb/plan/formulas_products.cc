@@ -53,6 +53,8 @@ Work tf_convolution_pass(const Operation& op, const TensorType* swept, const Ten
                          double channels) {
   Work work =
       product(WorkKind::kConvolution, filter_flops(swept, filter, channels), all_bytes(op), filter);
+  // Also for one point by one point: there it can do without (workspace_tensorflow.h), and takes
+  // the memory where there is some.
   if (tf_is_channels_first(op, filter)) {
     work.repacked_bytes = 2 * (work.bytes - bytes_moved(filter));
   }
@@ -140,7 +142,7 @@ Work convolution_backward(const Operation& op) {
 
 bool tf_is_channels_first(const Operation& op, const TensorType* filter) {
   return op.text("data_format").starts_with("NC") ||
-         (filter != nullptr && filter->dtype == DType::kF32);
+         (filter != nullptr && filter->dtype == DType::kF32 && !op.is_on_cpu());
 }
 
 Work tf_convolution(const Operation& op) {

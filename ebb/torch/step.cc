@@ -1,6 +1,7 @@
 #include "ebb/torch/step.h"
 
 #include <algorithm>
+#include <bit>
 #include <chrono>
 #include <utility>
 
@@ -86,6 +87,17 @@ Result<c10::Device> parse_device(const std::string& name) {
   } catch (const c10::Error&) {
     return refuse();
   }
+}
+
+// 0.0 and -0.0 are different numbers to a kernel, and a NaN is the same one.
+bool are_same(std::span<const exec::Number> some, std::span<const exec::Number> others) {
+  return std::equal(some.begin(), some.end(), others.begin(), others.end(),
+                    [](const exec::Number& one, const exec::Number& other) {
+                      const auto* const a = std::get_if<double>(&one);
+                      const auto* const b = std::get_if<double>(&other);
+                      if (a == nullptr || b == nullptr) return one == other;
+                      return std::bit_cast<std::uint64_t>(*a) == std::bit_cast<std::uint64_t>(*b);
+                    });
 }
 
 }  // namespace
@@ -362,18 +374,21 @@ Result<std::unique_ptr<exec::Executor>> Step::bind(const Lowered& lowered,
   return std::make_unique<exec::Executor>(*std::move(executor));
 }
 
-// Whether the same calls do the same in every step: nothing random, and no number that comes from
-// the device while the step is put into its stream. What swaps is slower in a graph of CUDA's
-// (docs/decisions, 49).
+// Whether the same calls do the same in every step: nothing random, no number that comes from the
+// device while the step is put into its stream, and no memory that is another's tomorrow. Operators
+// that are not PyTorch's may run Python: a thread that has its lock may be waiting for us to end.
+// What swaps is slower in a graph of CUDA's (docs/decisions, 49).
 bool Step::can_be_kept() const {
   if (program().host_size.count > 0) return false;
+  for (const Serving& serving : program().servings) {
+    if (serving.offset == Serving::kElsewhere) return false;
+  }
   for (const NodeId node : graph().order()) {
     if (!graph().is_op(node)) continue;
     if (graph().effect(node) != Effect::kPure) return false;
-    if (graph().scalar_result(node).valid() &&
-        instruction_kind(graph(), node) == InstructionKind::kKernel) {
+    if (instruction_kind(graph(), node) != InstructionKind::kKernel) continue;
+    if (graph().scalar_result(node).valid() || !graph().op(node).starts_with("aten::"))
       return false;
-    }
   }
   return true;
 }
@@ -390,7 +405,7 @@ Status Step::run_or_replay(exec::Scalars& scalars, const exec::Executor::Interru
     if (graph().kind(graph().producer(scalar)) == NodeKind::kScalar)
       given.push_back(scalars[scalar]);
   }
-  if (given != last_given_) {
+  if (!are_same(given, last_given_)) {
     last_given_ = std::move(given);
     same_given_ = 0;
     keeping_ = Keeping::kNotYet;
@@ -399,7 +414,7 @@ Status Step::run_or_replay(exec::Scalars& scalars, const exec::Executor::Interru
     if (interrupted && interrupted()) {
       return fail(ErrorKind::kRefused, "interrupted; the state is as before the step");
     }
-    return lanes.replay();
+    return replay(scalars, interrupted);
   }
   if (++same_given_ < kEnough) return executor_->run(scalars, interrupted, is_timed);
   if (!lanes.keep_next()) return executor_->run(scalars, interrupted, is_timed);
@@ -409,11 +424,18 @@ Status Step::run_or_replay(exec::Scalars& scalars, const exec::Executor::Interru
   }();
   if (kept) {
     keeping_ = Keeping::kKept;
-    return lanes.replay();
+    return replay(scalars, interrupted);
   }
   // Some kernel cannot be kept. Nothing was done, so it is done now, and from now on.
   keeping_ = Keeping::kNever;
   return executor_->run(scalars, interrupted, is_timed);
+}
+
+Status Step::replay(exec::Scalars& scalars, const exec::Executor::Interrupted& interrupted) {
+  if (Status ok = backend_->lanes().replay(); ok) return ok;
+  // Nothing was done either: there may be no memory for it any more, which calls do not need.
+  keeping_ = Keeping::kNever;
+  return executor_->run(scalars, interrupted);
 }
 
 Result<Profile> Step::with_split_calls(const Profile& profile) {

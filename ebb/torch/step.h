@@ -176,6 +176,8 @@ class Step {
   // Runs the executor, or has the lanes do again what they kept.
   [[nodiscard]] Status run_or_replay(exec::Scalars& scalars,
                                      const exec::Executor::Interrupted& interrupted, bool is_timed);
+  [[nodiscard]] Status replay(exec::Scalars& scalars,
+                              const exec::Executor::Interrupted& interrupted);
   // Planning again: these are in replan.cc.
   [[nodiscard]] Status look_at_times(const TellProgress& progress);
   [[nodiscard]] Status plan_again(const Trial& trial, const TellProgress& progress);

@@ -112,9 +112,9 @@ TEST_F(CudaFaults, OfAnyCallAreToldInCudasWordsAndLeaveNothingBehind) {
   EXPECT_THAT(borne, testing::ElementsAre(
                          "a launch", "cudaEventDestroy", "cudaEventRecord", "cudaFree",
                          "cudaGetDevice", "cudaGraphDestroy", "cudaGraphExecDestroy",
-                         "cudaGraphInstantiate", "cudaHostUnregister", "cudaMemcpyAsync",
-                         "cudaStreamBeginCapture", "cudaStreamDestroy", "cudaStreamEndCapture",
-                         "cudaStreamSynchronize", "cudaStreamWaitEvent"));
+                         "cudaGraphInstantiate", "cudaGraphUpload", "cudaHostUnregister",
+                         "cudaMemcpyAsync", "cudaStreamBeginCapture", "cudaStreamDestroy",
+                         "cudaStreamEndCapture", "cudaStreamSynchronize", "cudaStreamWaitEvent"));
   EXPECT_THAT(
       told, testing::ElementsAre(
                 "a launch", "cudaEventCreateWithFlags", "cudaEventElapsedTime", "cudaEventRecord",

@@ -27,7 +27,9 @@ namespace {
 class PlainLanes final : public Lanes {
  public:
   bool is_begun = false;
-  Status at_end;                        // what the next end says
+  Status at_end;                       // what the next end says
+  std::size_t fails_after = SIZE_MAX;  // so many instructions that were put in
+  int dropped = 0;
   std::vector<std::uint32_t> put;       // instructions, as they came
   std::vector<std::uint32_t> too_soon;  // who was waited for before it was put in
 
@@ -44,6 +46,8 @@ class PlainLanes final : public Lanes {
     std::memcpy(to, from, size);
   }
   void finish(Lane /*lane*/, std::uint32_t /*instruction*/) override {}
+  [[nodiscard]] bool has_failed() const override { return put.size() > fails_after; }
+  void drop_next() override { ++dropped; }
   Status end() override {
     is_begun = false;
     return std::exchange(at_end, Status());
@@ -107,6 +111,25 @@ TEST_F(ExecutorLanes, ThatFailAtTheEndDoNotHideWhatFailedBefore) {
   const Status status = run(0, [] { return true; });
   ASSERT_FALSE(status);
   EXPECT_EQ(status.error().message, "interrupted before 'a'; the state is as before the step");
+}
+
+TEST_F(ExecutorLanes, ThatFailOnTheWayGetNoMoreKernels) {
+  lanes_.fails_after = 1;
+  lanes_.at_end = fail(ErrorKind::kBadInput, "there are no more events");
+  const Status status = run(0);
+  ASSERT_FALSE(status);
+  EXPECT_EQ(status.error().message, "there are no more events; the state is as before the step");
+  EXPECT_EQ(lanes_.put.size(), 2U);
+  EXPECT_TRUE(executor_.torn().is_whole());
+}
+
+TEST_F(ExecutorLanes, KeepNoHalfOfAStep) {
+  EXPECT_FALSE(run(0, [] { return true; }));
+  EXPECT_EQ(lanes_.dropped, 1);
+  EXPECT_THROW(ASSERT_TRUE(run(1)), InternalError);
+  EXPECT_EQ(lanes_.dropped, 2);
+  EXPECT_TRUE(run(0));
+  EXPECT_EQ(lanes_.dropped, 2);
 }
 
 // Puts a step into plain lanes.

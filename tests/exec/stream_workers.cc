@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#if defined(__SANITIZE_THREAD__)
+#ifdef EBB_THREAD_SANITIZED
 // The thread sanitizer's own; it has no header for all of them.
 extern "C" {
 void __tsan_acquire(void* address);                          // NOLINT
@@ -26,20 +26,20 @@ namespace {
 
 // What a thread did before it hands over comes before what another does after it took over.
 void hand_over([[maybe_unused]] Operation* operation) {
-#if defined(__SANITIZE_THREAD__)
+#ifdef EBB_THREAD_SANITIZED
   __tsan_release(operation);
 #endif
 }
 
 void take_over([[maybe_unused]] Operation* operation) {
-#if defined(__SANITIZE_THREAD__)
+#ifdef EBB_THREAD_SANITIZED
   __tsan_acquire(operation);
 #endif
 }
 
 }  // namespace
 
-#if defined(__SANITIZE_THREAD__)
+#ifdef EBB_THREAD_SANITIZED
 Unseen::Unseen() {
   AnnotateIgnoreSyncBegin(__FILE__, __LINE__);
   AnnotateIgnoreReadsBegin(__FILE__, __LINE__);

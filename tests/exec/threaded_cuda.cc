@@ -624,6 +624,16 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graphExec) {
       Gives::kBack);
 }
 
+// There is nothing to put anywhere.
+cudaError_t cudaGraphUpload(cudaGraphExec_t graphExec, cudaStream_t stream) {
+  return call("cudaGraphUpload", [&](Runtime& runtime) {
+    cudaStream_t of = runtime.stream_of(stream);
+    if (graphExec == nullptr) return cudaErrorInvalidValue;
+    if (of->capture != nullptr) return invalidate(of->capture, cudaErrorStreamCaptureUnsupported);
+    return cudaSuccess;
+  });
+}
+
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graphExec, cudaStream_t stream) {
   const OperationPtr begin = Operation::make();
   return call("cudaGraphLaunch", [&](Runtime& runtime) {

@@ -518,7 +518,7 @@ class Generator {
 }  // namespace
 
 std::uint64_t how_many(std::uint64_t wanted) {
-  if (kSanitized) wanted = std::min<std::uint64_t>(wanted, 1'000);
+  if (kSanitized) wanted = std::min<std::uint64_t>(wanted, 400);
   const char* const limit = std::getenv("EBB_GRAPHS");
   return limit == nullptr ? wanted : std::min<std::uint64_t>(wanted, std::stoul(limit));
 }

@@ -1,6 +1,5 @@
 // Plans for the examples.
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <set>
 #include <utility>

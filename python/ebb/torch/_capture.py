@@ -19,6 +19,7 @@ from ebb import Error
 from ._batch import batch_arguments, flattened
 from ._captured import TENSOR, Captured, Shared
 from ._changes import Changes
+from ._kept import Kept
 from ._lines import Declaration, Line
 from ._names import Names
 from ._optimizer import Optimizers
@@ -26,7 +27,7 @@ from ._recorder import Recorder
 from ._scaler import Scalers
 from ._scalars import TracedFloat, TracedMath
 from ._step_function import step_function
-from ._surroundings import Attributes, Gradients, HostReads, in_users_words, same_generator
+from ._surroundings import Gradients, HostReads, in_users_words, same_generator
 from ._text import name_text
 from ._uninterrupted import uninterrupted
 
@@ -150,7 +151,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
             stack.enter_context(context)
         scaling = stack.enter_context(Scalers(recorder, scalers, optimizers))
         watched = stack.enter_context(Optimizers(recorder))
-        attributes = stack.enter_context(Attributes(modules))
+        kept = stack.enter_context(Kept(modules))
         parameter_names = {id(tensor): name for tensor, name in reversed(tensors)}
         for optimizer in optimizers:
             watched.know(optimizer, parameter_names)
@@ -173,7 +174,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         stack.enter_context(HostReads(recorder))
         with recorder:
             output = function(*fake_args, **fake_kwargs)
-            attributes.settle(recorder)
+            kept.settle(recorder)
         watched.check_unchanged()
         gradients.check_used(bool(watched.stepped) or _trains_by_itself(recorder))
         output_leaves, output_tree = pytree.tree_flatten(output)

@@ -113,6 +113,8 @@ class Changes:
         for path, old, new in differences(before, now, (key,)):
             if isinstance(old, TensorThere) and old.id not in self._used:
                 continue
+            if old is NOTHING and isinstance(new, TensorThere):  # in a cache, for a batch of another shape
+                continue
             moving = _moving.get(part, ())
             if any(path[:length] in moving for length in range(1, len(path) + 1)):
                 continue

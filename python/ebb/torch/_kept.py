@@ -1,0 +1,186 @@
+"""What modules keep from one call of forward to the next, while a step is captured.
+
+A tensor that the step makes has no bytes then: it must not stay with the user's model. One that takes the place of a
+buffer, or of another attribute of a module, is written into the tensor that was there, in every step. Others, in lists,
+dicts and objects too, are refused, for a captured step would not find them there the next time.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from typing import Any
+
+import torch
+from torch._subclasses.fake_tensor import FakeTensor
+
+from ebb import Error
+
+from ._lines import Meta
+from ._members import NOTHING, is_looked_into, own_members
+from ._recorder import Recorder
+
+_OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
+_DEPTH = 4
+_MOST = 100_000  # values that are looked at in all, for there may be a data set among them
+
+
+@dataclasses.dataclass(frozen=True)
+class _Place:
+    """Something that holds values, and those it held before."""
+
+    name: str
+    holder: Any
+    before: dict[Any, Any]
+    is_table: bool  # of a module's buffers or attributes, each of which is the user's
+
+    def changed(self) -> list[tuple[Any, Any, Any]]:
+        """What it holds by now where it held something else: (key, before, now)."""
+        return [
+            (key, self.before.get(key, NOTHING), now)
+            for key, now in _contents(self.holder).items()
+            if now is not self.before.get(key, NOTHING)
+        ]
+
+
+class Kept:
+    """To be made before the capture. Afterwards everything is as it was where fake tensors had been put."""
+
+    def __init__(self, modules: list[torch.nn.Module]) -> None:
+        self._places: list[_Place] = []
+        self._seen: set[int] = set()
+        self._left = _MOST
+        for part in {id(part): part for module in modules for part in module.modules()}.values():
+            name = type(part).__name__
+            for table in (part._buffers, vars(part)):
+                self._places.append(_Place(name, table, dict(table), True))
+            for key, value in [*vars(part).items(), *_class_containers(type(part))]:
+                if key not in _OF_EVERY_MODULE:
+                    self._note(f"{name}.{key}", value, _DEPTH)
+
+    def _note(self, name: str, value: Any, depth: int) -> None:
+        if depth == 0 or id(value) in self._seen or not _holds_values(type(value)):
+            return
+        self._seen.add(id(value))
+        contents = _contents(value)
+        self._left -= len(contents)
+        if self._left >= 0:
+            self._places.append(_Place(name, value, contents, False))
+            for key, part in contents.items():
+                self._note(name + _step(value, key), part, depth - 1)
+
+    def settle(self, recorder: Recorder) -> None:
+        """What took the place of a tensor of a module is written into that one."""
+        for place in self._places:
+            for key, old, now in place.changed():
+                was_tensor = _is_a(old, torch.Tensor)
+                if place.is_table and was_tensor and _is_a(now, FakeTensor) and _are_alike(old, now):
+                    recorder.overwrite(old, now)
+                    continue
+                within = _path_to_fake(now, _DEPTH)
+                if within is not None:
+                    step = f".{key}" if place.is_table else _step(place.holder, key)
+                    raise _refusal(place.name + step + within, was_tensor)
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *_) -> None:
+        for place in self._places:
+            left = [key for key, _, now in place.changed() if _path_to_fake(now, _DEPTH) is not None]
+            if left and not place.is_table:
+                _put_back(place.holder, place.before)
+                continue
+            for key in left:
+                if key in place.before:
+                    place.holder[key] = place.before[key]
+                else:
+                    del place.holder[key]
+
+
+def _refusal(name: str, was_tensor: bool) -> Error:
+    remedy = "make it a buffer of that shape and type before, or return it"
+    if not was_tensor:
+        remedy += ". Where it is a cache, call the model once before, with such a batch, so that it is there already"
+    return Error(f"the step keeps a tensor as {name} for later; {remedy}")
+
+
+def _are_alike(old: torch.Tensor, now: torch.Tensor) -> bool:
+    return Meta.of(now)[:2] == Meta.of(old)[:2]
+
+
+def _class_containers(kind: type) -> list[tuple[str, Any]]:
+    """Those that all modules of a class share."""
+    return [
+        (key, value)
+        for base in kind.__mro__
+        if base not in torch.nn.Module.__mro__
+        for key, value in list(vars(base).items())
+        if _is_a(value, _CONTAINERS) and not key.startswith("__")
+    ]
+
+
+# By type(), not isinstance: a weakref.proxy says that it is what it stands for, and fails when that is gone.
+
+_SEQUENCES = (list, tuple, collections.deque)
+_SETS = (set, frozenset)
+_CONTAINERS = (dict, *_SEQUENCES, *_SETS)
+
+
+def _is_a(value: Any, kinds: type | tuple[type, ...]) -> bool:
+    return issubclass(type(value), kinds)
+
+
+def _holds_values(kind: type) -> bool:
+    return issubclass(kind, _CONTAINERS) or is_looked_into(kind)
+
+
+def _contents(value: Any) -> dict[Any, Any]:
+    """What a container or an object holds."""
+    if _is_a(value, dict):
+        return dict(value)
+    if _is_a(value, _SEQUENCES):
+        return dict(enumerate(list(value)))
+    if _is_a(value, _SETS):
+        return {id(part): part for part in list(value)}
+    return own_members(value)
+
+
+def _step(holder: Any, key: Any) -> str:
+    """From a container or an object to one of its contents, in words."""
+    if _is_a(holder, _SETS):
+        return "[]"
+    return f"[{key!r}]" if _is_a(holder, _CONTAINERS) else f".{key}"
+
+
+def _path_to_fake(value: Any, depth: int) -> str | None:
+    """The way to a fake tensor within a value; none where there is no such tensor."""
+    if _is_a(value, FakeTensor):
+        return ""
+    if depth == 0 or not _holds_values(type(value)):
+        return None
+    for key, part in _contents(value).items():
+        within = _path_to_fake(part, depth - 1)
+        if within is not None:
+            return _step(value, key) + within
+    return None
+
+
+def _put_back(holder: Any, before: dict[Any, Any]) -> None:
+    if _is_a(holder, list):
+        holder[:] = before.values()
+    elif _is_a(holder, _CONTAINERS):
+        holder.clear()
+        if _is_a(holder, dict):
+            holder.update(before)
+        elif _is_a(holder, set):
+            holder.update(before.values())
+        else:
+            holder.extend(before.values())
+    else:
+        now = own_members(holder)
+        for name in now.keys() - before.keys():
+            object.__delattr__(holder, name)
+        for name, part in before.items():
+            if now.get(name, NOTHING) is not part:
+                object.__setattr__(holder, name, part)

@@ -7,7 +7,7 @@ import types
 import pytest
 import torch
 import torch.nn.functional as F
-from small_models import vectors
+from small_models import sgd, vectors
 from torch import nn
 
 import ebb
@@ -15,7 +15,7 @@ import ebb.torch
 
 
 def compiled(model, batch):
-    return ebb.torch.compile(model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), batch)
+    return ebb.torch.compile(model, F.cross_entropy, sgd(model), batch)
 
 
 class Slotted:
@@ -124,7 +124,7 @@ def test_a_cache_that_is_there_before_is_captured_and_one_that_is_not_is_refused
     assert list(model.cache) == [5]
     model(x[:3])
     twin = copy.deepcopy(model)
-    optimizer = torch.optim.SGD(twin.parameters(), lr=0.1)
+    optimizer = sgd(twin)
     for size in (3, 5, 3):
         optimizer.zero_grad()
         loss = F.cross_entropy(twin(x[:size]), y[:size])

@@ -268,5 +268,5 @@ def test_a_parameter_of_another_shape_is_refused():
     batch = vectors()
     step = compiled(model, adamw(model), batch)
     model[2].bias.data = torch.zeros(7)
-    with pytest.raises(ebb.Error, match="2.bias was .* compile again"):
+    with pytest.raises(ebb.Error, match="2.bias was .* Compile the step again"):
         step(*batch)

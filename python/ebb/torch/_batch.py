@@ -14,9 +14,14 @@ import torch.utils._pytree as pytree
 
 from ebb import Error
 
-# Values that are the same for as long as they are equal, and what capture knows how to follow.
-_PLAIN = (
+try:
+    from numpy import generic as _numpy_number
+except ImportError:  # PyTorch does without it, too
+    _numpy_number = type(None)
+
+PLAIN = (
     numbers.Number,
+    _numpy_number,
     str,
     bytes,
     type(None),
@@ -27,12 +32,14 @@ _PLAIN = (
     type,
     types.FunctionType,
     types.BuiltinFunctionType,
+    types.MethodType,
     torch.dtype,
     torch.device,
     torch.layout,
     torch.memory_format,
     torch.Size,
 )
+"""Values that are the same for as long as they are equal."""
 _KNOWN = (torch.nn.Module, torch.optim.Optimizer, torch.amp.GradScaler, torch.Generator)
 
 
@@ -56,7 +63,7 @@ def flattened(args: tuple, kwargs: dict[str, Any]) -> tuple[list[Any], list[str]
     except ValueError:  # a class that was registered without names for its parts
         names = [f"batch.{i}" for i in range(len(leaves))]
     for leaf, name in zip(leaves, names, strict=True):
-        if not isinstance(leaf, (torch.Tensor, *_PLAIN, *_KNOWN)):
+        if not isinstance(leaf, (torch.Tensor, *PLAIN, *_KNOWN)):
             raise _unknown(leaf, name)
     return leaves, names, tree
 

@@ -173,7 +173,8 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         fake_args, fake_kwargs = pytree.tree_unflatten(fakes, tree)
         stack.enter_context(HostReads(recorder))
         with recorder:
-            output = function(*fake_args, **fake_kwargs)
+            with changes.noting():
+                output = function(*fake_args, **fake_kwargs)
             kept.settle(recorder)
         watched.check_unchanged()
         gradients.check_used(bool(watched.stepped) or _trains_by_itself(recorder))
@@ -210,7 +211,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         output_leaves=[TENSOR if isinstance(t, torch.Tensor) else t for t in output_leaves],
         _guards=recorder.tape.guards,
         _all_hyperparameters=watched.hyperparameters,
-        _modes=[(part, part.training) for module in modules for part in module.modules()],
+        _modes=[(part, path, part.training) for module in modules for path, part in module.named_modules()],
         _changes=changes,
         _trainable=[(tensor, name, tensor.requires_grad) for tensor, name in tensors],
         _fixed=watched.fixed,

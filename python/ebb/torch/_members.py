@@ -38,7 +38,7 @@ def own_members(value: Any) -> dict[str, Any]:
     members = dict(_dictionary(value))
     for base in type(value).__mro__:
         for name, slot in list(vars(base).items()):
-            if isinstance(slot, types.MemberDescriptorType) and name not in members:
+            if isinstance(slot, types.MemberDescriptorType) and name not in members and name != "__dict__":
                 part = _in_slot(slot, value)
                 if part is not NOTHING:
                     members[name] = part

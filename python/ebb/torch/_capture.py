@@ -26,7 +26,7 @@ from ._optimizer import Optimizers
 from ._recorder import Recorder
 from ._scaler import Scalers
 from ._scalars import TracedFloat, TracedMath
-from ._step_function import step_function
+from ._step_function import Task, step_function
 from ._surroundings import Gradients, HostReads, in_users_words, same_generator
 from ._text import name_text
 from ._uninterrupted import uninterrupted
@@ -116,10 +116,10 @@ _captured_by: contextvars.ContextVar[int | None] = contextvars.ContextVar("captu
 
 
 def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -> Captured:
-    leaves, input_names, tree = flattened(args, kwargs)
-    found_modules, found_optimizers, scalers = _find(function) if shared is None else ([], [], shared.scalers)
-    found_modules += [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
-    found_optimizers += [leaf for leaf in leaves if isinstance(leaf, torch.optim.Optimizer)]
+    is_batch = isinstance(getattr(function, "__self__", None), Task)
+    leaves, input_names, tree = flattened(args, kwargs, is_batch)
+    found_modules, found_optimizers, scalers = _find([*leaves] if shared else [function, *leaves])
+    scalers = shared.scalers if shared else scalers
     modules = _once_each([*_as_list(modules), *found_modules])
     optimizers = _once_each([*_as_list(optimizers), *found_optimizers])
     _refuse_distributed(modules)
@@ -337,8 +337,8 @@ def _refuse_distributed(modules: list[torch.nn.Module]) -> None:
             raise Error("a fully sharded module cannot be captured; give Ebb the plain module")
 
 
-def _find(function: Callable[..., Any]) -> tuple[list, list, list]:
-    """Modules, optimizers and scalers among what a function refers to, directly or through functions."""
+def _find(values: list[Any]) -> tuple[list, list, list]:
+    """Modules, optimizers and scalers among values and what functions refer to, directly or through functions."""
     modules, optimizers, scalers, seen = [], [], [], set()
 
     def look(value: Any, depth: int) -> None:
@@ -372,7 +372,8 @@ def _find(function: Callable[..., Any]) -> tuple[list, list, list]:
             for part in vars(value).values():  # the object whose method is the step
                 look(part, depth + 1)
 
-    look(function, 0)
+    for value in values:
+        look(value, 0)
     return modules, optimizers, scalers
 
 

@@ -150,7 +150,7 @@ def compiled(model, optimizer, batch):
     return ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
 
 
-def test_state_dicts_are_small_and_load_anywhere(tmp_path):
+def test_state_dicts_are_small_and_load_anywhere():
     model = perceptron()
     optimizer = adamw(model)
     batch = vectors()

@@ -12,7 +12,7 @@ import numpy
 import pytest
 import torch
 import torch.nn.functional as F
-from small_models import perceptron, sgd, vectors
+from small_models import Lstm, perceptron, sentences, sgd, vectors, word_loss
 from torch import nn
 
 import ebb
@@ -409,6 +409,22 @@ def test_classes_of_configurations_are_not_kept():
     del Passing, model, step
     gc.collect()
     assert kind() is None
+
+
+def test_new_parameters_of_a_recurrent_layer_move_in_though_it_has_them_in_a_list_too():
+    torch.manual_seed(0)
+    model, batch = Lstm(), sentences(3, 7, 50)
+    loaded = Lstm()
+    step = ebb.torch.compile(model, word_loss, sgd(model), batch)
+    step(*batch)
+    model.load_state_dict(loaded.state_dict(), assign=True)
+    torch.manual_seed(1)
+    expected = word_loss(loaded(batch[0]), batch[1])
+    torch.manual_seed(1)
+    assert torch.equal(step(*batch), expected)
+    model.lstm._flat_weights[0] = torch.zeros_like(model.lstm._flat_weights[0])
+    with pytest.raises(ebb.Error, match=r"LSTM 'lstm' has another _flat_weights\[0\]"):
+        step(*batch)
 
 
 # What the step does not read, and what it writes.

@@ -44,6 +44,7 @@ class Changes:
         self._optimizer_hooks: list[tuple[torch.optim.Optimizer, dict[int, Any], list[int]]] = []
         self._parameter_hooks: list[tuple[torch.Tensor, str, list[int], list[int]]] = []
         self._used: set[int] = set()
+        self._homes: dict[int, tuple[dict[str, Any], str]] = {}  # of tensors by id: table of a module, and name
 
     # While the step is captured.
 
@@ -86,6 +87,8 @@ class Changes:
                     self._watched.append((part, members, name, value))
             if moving:
                 _moving.setdefault(part, set()).update(moving)
+            for table in (part._parameters, part._buffers, members):
+                self._homes.update((id(tensor), (table, key)) for key, tensor in table.items())
             self._forwards.append((part, members, members.get("forward")))
             self._children.append((part, part._modules, dict(part._modules)))
             self._module_hooks += [(part, table, list(table)) for table in _tables(part, _MODULE_HOOKS)]
@@ -144,11 +147,16 @@ class Changes:
                 f"{self._named(part)} had {found.place} = {said(found.old)} and now has {said(found.new)}",
                 "Compile the step again, or keep what the loop counts outside of the model",
             )
-        if found.old.id in self._used:
+        if found.old.id in self._used and not self._has_moved_in(found):
             raise _changed(
                 f"{self._named(part)} has another {found.place}",
                 "Write into the tensor with copy_, or compile the step again",
             )
+
+    def _has_moved_in(self, found: Difference) -> bool:
+        """Whether the tensor is a new parameter in the place of that one: recurrent layers have theirs in a list, too."""
+        table, name = self._homes.get(found.old.id, ({}, ""))
+        return name in table and table[name] is found.new
 
     def _named(self, part: torch.nn.Module) -> str:
         return named(part, self._parts[part])

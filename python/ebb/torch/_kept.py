@@ -48,7 +48,7 @@ class Kept:
 
     def __init__(self, modules: list[torch.nn.Module]) -> None:
         self._places: list[_Place] = []
-        self._seen: set[int] = set()
+        self._seen: dict[int, int] = {}  # by id, how deep it was looked into
         self._left = _MOST
         for part in {id(part): part for module in modules for part in module.modules()}.values():
             name = type(part).__name__
@@ -59,13 +59,14 @@ class Kept:
                     self._note(f"{name}.{key}", value, _DEPTH)
 
     def _note(self, name: str, value: Any, depth: int) -> None:
-        if depth == 0 or id(value) in self._seen or not _holds_values(type(value)):
+        if self._seen.get(id(value), 0) >= depth or not _holds_values(type(value)):
             return
-        self._seen.add(id(value))
         contents = _contents(value)
         self._left -= len(contents)
         if self._left >= 0:
-            self._places.append(_Place(name, value, contents, False))
+            if id(value) not in self._seen:
+                self._places.append(_Place(name, value, contents, False))
+            self._seen[id(value)] = depth
             for key, part in contents.items():
                 self._note(name + _step(value, key), part, depth - 1)
 
@@ -101,7 +102,10 @@ class Kept:
 def _refusal(name: str, was_tensor: bool) -> Error:
     remedy = "make it a buffer of that shape and type before, or return it"
     if not was_tensor:
-        remedy += ". Where it is a cache, call the model once before, with such a batch, so that it is there already"
+        remedy += (
+            ", or drop it at the end of the step. Where it is a cache, call the model once before, with such a batch, "
+            "so that it is there already"
+        )
     return Error(f"the step keeps a tensor as {name} for later; {remedy}")
 
 

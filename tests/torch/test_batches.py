@@ -91,7 +91,7 @@ def test_what_may_hold_tensors_that_are_not_found_is_refused(kind):
 
 def test_the_argument_of_a_step_function_that_is_refused_is_named():
     x, _ = vectors()
-    match = r"the argument {} of the step function is a Holder.*its tensors themselves.*Bind what stays the same: lambda x, y"
+    match = r"the argument {} of the step function is a Holder.*its tensors.*Bind what stays the same: lambda x, y"
     with pytest.raises(ebb.Error, match=match.format(r"held\.first")):
         ebb.torch.capture_step(lambda held: held["first"].x.sum(), (), {"held": {"first": Holder(x)}})
     with pytest.raises(ebb.Error, match=match.format("1")):
@@ -122,7 +122,8 @@ def test_a_named_tuple_is_looked_into_and_names_its_tensors():
         assert bits(step(Pair(x, x + 1), y)) == bits(eager(Pair(x, x + 1), y))
 
 
-PLAIN = [True, 2, 0.5, 1 + 2j, "a", b"a", None, torch.float32, torch.device("cpu"), Mode.DOUBLE, numpy.float32(2.0), numpy.bool_(True)]
+PLAIN = [True, 2, 0.5, 1 + 2j, "a", b"a", None, torch.float32, torch.device("cpu"), Mode.DOUBLE]
+PLAIN += [numpy.float32(2.0), numpy.bool_(True)]
 
 
 @pytest.mark.parametrize("value", PLAIN, ids=str)

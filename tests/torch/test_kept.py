@@ -2,6 +2,7 @@
 
 import collections
 import copy
+import functools
 import types
 
 import pytest
@@ -143,3 +144,22 @@ def test_a_tensor_that_an_earlier_capture_left_in_a_closure_is_named_by_its_line
     ebb.torch.capture_step(train, (torch.ones(3),))
     with pytest.raises(ebb.Error, match=r"an earlier capture left behind, at .*return x \+ kept\[0\]"):
         ebb.torch.capture_step(train, (torch.ones(3),))
+
+
+def test_a_tensor_in_a_cache_of_python_is_right_in_the_step_and_named_where_it_is_met_again():
+    @functools.lru_cache
+    def numbers(count):
+        return torch.arange(count).unsqueeze(1)
+
+    class Cached(Caching):
+        def forward(self, x):
+            return self.layer(x) * numbers(len(x))
+
+    model, (x, y) = Cached(), vectors()
+    step = compiled(model, (x, y))
+    with pytest.raises(ebb.Error, match="left behind.*Where that is a cache, call the model once before"):
+        step.evaluate(x, y)
+    numbers.cache_clear()
+    expected = F.cross_entropy(model(x), y)
+    assert torch.equal(step.evaluate(x, y), expected)
+    assert torch.equal(step(x, y), expected)

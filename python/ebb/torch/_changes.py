@@ -48,9 +48,14 @@ class Changes:
 
     # While the step is captured.
 
-    def noting(self) -> contextlib.AbstractContextManager[None]:
+    @contextlib.contextmanager
+    def noting(self) -> Iterator[None]:
         """Around the user's code, and nothing else: what is read in it is watched later."""
-        return noted(self._note_read, self._note_write)
+        with noted(self._note_read, self._note_write):
+            for part in self._parts:
+                if type(part).__getattribute__ is not torch.nn.Module.__getattribute__:  # reads in its own way
+                    self._note_read(part, "__dict__")
+            yield
 
     def _note_read(self, part: torch.nn.Module, name: str) -> None:
         """Takes the value as it is before forward can have changed it."""
@@ -154,7 +159,7 @@ class Changes:
             )
 
     def _has_moved_in(self, found: Difference) -> bool:
-        """Whether the tensor is a new parameter in the place of that one: recurrent layers have theirs in a list, too."""
+        """Whether it is a new parameter in the place of the old one: recurrent layers list theirs, too."""
         table, name = self._homes.get(found.old.id, ({}, ""))
         return name in table and table[name] is found.new
 

@@ -16,10 +16,15 @@ NOTHING = object()
 
 # Classes of Python that shape objects and do nothing by themselves.
 _SHAPES = {
-    base
-    for kind in (types.SimpleNamespace, argparse.Namespace, collections.UserDict, collections.UserList, functools.partial)
-    for base in kind.__mro__
-} | {abc.ABC, typing.Generic, typing.Protocol}
+    abc.ABC,
+    typing.Generic,
+    typing.Protocol,
+    functools.partial,
+    types.SimpleNamespace,
+    *argparse.Namespace.__mro__,
+    *collections.UserDict.__mro__,
+    *collections.UserList.__mro__,
+}
 
 
 def is_looked_into(kind: type) -> bool:

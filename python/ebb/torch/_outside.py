@@ -84,8 +84,9 @@ class Outside:
         """Where Python kept one from another (in a global, a closure), PyTorch would not say what is wrong."""
         if tensor.fake_mode is not self.fake:
             raise Error(
-                f"the step uses a tensor that an earlier capture left behind, at {user_line()}; make anew what "
-                "keeps it, and keep tensors in buffers, or return them"
+                f"the step uses a tensor that an earlier capture left behind, at {user_line()}; clear what keeps it. "
+                "Where that is a cache, call the model once before the step is compiled, so that it is filled then; "
+                "otherwise keep the tensor in a buffer, or return it"
             )
         return tensor
 

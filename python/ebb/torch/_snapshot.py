@@ -145,9 +145,8 @@ def _is_key(key: Any) -> bool:
 
 def _told_apart(values: Any) -> frozenset:
     """The plain values of a set; for a set 1, True and 1.0 are the same."""
-    return frozenset(
-        (type(value), repr(value) if isinstance(value, numbers.Number) else value) for value in list(values) if _is_key(value)
-    )
+    keys = [value for value in list(values) if _is_key(value)]
+    return frozenset((type(key), repr(key) if isinstance(key, numbers.Number) else key) for key in keys)
 
 
 def _has_tensor(value: Any, depth: int) -> bool:

@@ -412,6 +412,29 @@ def test_classes_of_configurations_are_not_kept():
     assert kind() is None
 
 
+def test_a_module_that_is_nobodys_child_is_watched():
+    class Hiding(Reading):
+        def forward(self, x):
+            return self.layer(nn.Dropout(0.0)(self.value[0](x)))
+
+    model, batch = Hiding([nn.Dropout(0.0)]), vectors()
+    step = compiled(model, batch)
+    step(*batch)
+    assert [type(part).__name__ for part in step.captured._changes._parts] == ["Hiding", "Linear", "Dropout"]
+    model.value[0].p = 0.5
+    with pytest.raises(ebb.Error, match="Dropout had p = 0.0 and now has 0.5"):
+        step(*batch)
+
+
+def test_a_parameter_where_there_was_none_is_refused():
+    model, batch = nn.Linear(6, 3, bias=False), vectors()
+    step = compiled(model, batch)
+    step(*batch)
+    model.bias = nn.Parameter(torch.ones(3))
+    with pytest.raises(ebb.Error, match="Linear had bias = None and now has a tensor"):
+        step(*batch)
+
+
 def test_new_parameters_of_a_recurrent_layer_move_in_though_it_has_them_in_a_list_too():
     torch.manual_seed(0)
     model, batch = Lstm(), sentences(3, 7, 50)

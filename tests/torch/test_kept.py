@@ -102,6 +102,53 @@ def test_what_a_refused_step_has_put_into_containers_is_taken_away():
     assert model.place == {"n": 1}
 
 
+def exchange(model, _):
+    first, second = model.place
+    model.layer(first)
+    model.place[:] = second, first
+
+
+def exchange_attributes(model, _):
+    model.layer(model.first)
+    model.first, model.second = model.second, model.first
+
+
+@pytest.mark.parametrize(("keep", "name"), [(exchange, r"place\[0\]"), (exchange_attributes, "first")])
+def test_tensors_that_change_places_are_refused_and_put_back(keep, name):
+    model = Keeping([torch.ones(6), torch.zeros(6)], keep)
+    model.first, model.second = model.place
+    before = seen(vars(model))
+    with pytest.raises(ebb.Error, match=rf"reads Keeping\.{name} and puts another tensor in its place.*with copy_"):
+        compiled(model, vectors())
+    assert seen(vars(model)) == before
+
+
+def test_a_tensor_may_be_chosen_from_those_that_are_there():
+    def choose(model, h):
+        model.chosen = model.place[len(h)]
+        model.layer(model.chosen)
+
+    model, batch = Keeping({5: torch.ones(6), 3: torch.zeros(6)}, choose), vectors()
+    model.chosen = model.place[3]
+    assert torch.isfinite(compiled(model, batch)(*batch))
+    assert model.chosen is model.place[5]
+
+
+def test_what_a_refused_step_has_counted_is_taken_back():
+    def count(model, h):
+        model.count += 1
+        model.place["n"] += 1
+        model.new = 1
+        del model.place["gone"]
+        return bool(h.sum() > 0)
+
+    model = Keeping(collections.OrderedDict(n=1, gone=2), count)
+    model.count = 0
+    with pytest.raises(ebb.Error, match="decides by the value"):
+        compiled(model, vectors())
+    assert (model.count, dict(model.place), hasattr(model, "new")) == (0, {"n": 1, "gone": 2}, False)
+
+
 class Caching(nn.Module):
     def __init__(self):
         super().__init__()

@@ -9,6 +9,7 @@ schedulers, counters of the loop) decides nothing. Nor are those watched that fo
 from __future__ import annotations
 
 import contextlib
+import threading
 import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -37,7 +38,10 @@ class Changes:
         self._read: dict[int, dict[str, Snapshot]] = {id(part): {} for part in self._parts}
         self._written: dict[int, set[str]] = {id(part): set() for part in self._parts}
         self._snapshots = Snapshots()
+        self._made: set[int] = set()  # modules that the step has made for itself
+        self._thread = threading.get_ident()
         self._watched: list[tuple[torch.nn.Module, dict[str, Any], str, Snapshot]] = []
+        self._absent: list[tuple[torch.nn.Module, dict[str, Any], str]] = []  # parameters and buffers that are None
         self._forwards: list[tuple[torch.nn.Module, dict[str, Any], Any]] = []
         self._children: list[tuple[torch.nn.Module, dict[str, Any], dict[str, Any]]] = []
         self._module_hooks: list[tuple[torch.nn.Module, dict[int, Any], list[int]]] = []
@@ -59,13 +63,15 @@ class Changes:
 
     def _note_read(self, part: torch.nn.Module, name: str) -> None:
         """Takes the value as it is before forward can have changed it."""
-        read = self._read.get(id(part))
-        if read is None or name in read:
-            return
         if name == "__dict__":
             for each in list(object.__getattribute__(part, "__dict__")):
                 self._note_read(part, each)
-        elif name not in _OF_EVERY_MODULE and name not in self._written[id(part)]:
+            return
+        read = self._read.get(id(part))
+        if name in _OF_EVERY_MODULE or (read is None and not self._takes_in(part)):
+            return
+        read = self._read.setdefault(id(part), {})
+        if name not in read and name not in self._written.get(id(part), ()):
             value = look_up(part, name)
             is_elsewhere = issubclass(type(value), torch.Tensor) or (value is NOTHING and _is_in_a_table(part, name))
             read[name] = ANYTHING if is_elsewhere else self._snapshots.take(value, name)
@@ -73,6 +79,17 @@ class Changes:
     def _note_write(self, part: torch.nn.Module, name: str) -> None:
         if id(part) in self._written:
             self._written[id(part)].add(name)
+        else:
+            self._made.add(id(part))  # constructors write first
+
+    def _takes_in(self, part: torch.nn.Module) -> bool:
+        """A module that is nobody's child, as one in a list; not one that the step has made, or that is another
+        thread's."""
+        if id(part) in self._made or threading.get_ident() != self._thread:
+            return False
+        self._parts[part] = ""
+        self._written[id(part)] = set()
+        return True
 
     def settle(
         self,
@@ -92,6 +109,9 @@ class Changes:
                     self._watched.append((part, members, name, value))
             if moving:
                 _moving.setdefault(part, set()).update(moving)
+            for table in (part._parameters, part._buffers):
+                absent = [name for name, tensor in table.items() if tensor is None and name in self._read[id(part)]]
+                self._absent += [(part, table, name) for name in absent]
             for table in (part._parameters, part._buffers, members):
                 self._homes.update((id(tensor), (table, key)) for key, tensor in table.items())
             self._forwards.append((part, members, members.get("forward")))
@@ -115,6 +135,9 @@ class Changes:
                     if table.get(key) is not before.get(key):
                         raise _changed(f"{self._named(part)} has another '{key}'")
         self._check_values()
+        for part, table, name in self._absent:
+            if table.get(name) is not None:
+                raise _changed(f"{self._named(part)} had {name} = None and now has a tensor")
         for part, table, forward in self._forwards:
             if table.get("forward") != forward:
                 raise _changed(f"{self._named(part)} has another forward")

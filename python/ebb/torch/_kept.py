@@ -2,13 +2,15 @@
 
 A tensor that the step makes has no bytes then: it must not stay with the user's model. One that takes the place of a
 buffer, or of another attribute of a module, is written into the tensor that was there, in every step. Others, in lists,
-dicts and objects too, are refused, for a captured step would not find them there the next time.
+dicts and objects too, are refused, for a captured step would not find them there the next time. So is a tensor from
+before that takes the place of one that the step has read, as where two change places.
 """
 
 from __future__ import annotations
 
 import collections
 import dataclasses
+import operator
 from typing import Any
 
 import torch
@@ -44,7 +46,8 @@ class _Place:
 
 
 class Kept:
-    """To be made before the capture. Afterwards everything is as it was where fake tensors had been put."""
+    """To be made before the capture. Afterwards no fake tensor is left there, and what a refused step has changed is as
+    it was."""
 
     def __init__(self, modules: list[torch.nn.Module]) -> None:
         self._places: list[_Place] = []
@@ -78,25 +81,26 @@ class Kept:
                 if place.is_table and was_tensor and _is_a(now, FakeTensor) and _are_alike(old, now):
                     recorder.overwrite(old, now)
                     continue
+                name = place.name + (f".{key}" if place.is_table else _step(place.holder, key))
                 within = _path_to_fake(now, _DEPTH)
                 if within is not None:
-                    step = f".{key}" if place.is_table else _step(place.holder, key)
-                    raise _refusal(place.name + step + within, was_tensor)
+                    raise _refusal(name + within, was_tensor)
+                if was_tensor and _is_a(now, torch.Tensor) and recorder.has_read(old):
+                    raise Error(
+                        f"the step reads {name} and puts another tensor in its place for later, which a captured step "
+                        "does not do again; write into it with copy_"
+                    )
 
     def __enter__(self) -> Kept:
         return self
 
-    def __exit__(self, *_) -> None:
+    def __exit__(self, refused: type[BaseException] | None, *_) -> None:
         for place in self._places:
-            left = [key for key, _, now in place.changed() if _path_to_fake(now, _DEPTH) is not None]
-            if left and not place.is_table:
+            if refused is not None:
                 _put_back(place.holder, place.before)
-                continue
-            for key in left:
-                if key in place.before:
+            for key, _, now in place.changed():
+                if _is_a(now, FakeTensor):
                     place.holder[key] = place.before[key]
-                else:
-                    del place.holder[key]
 
 
 def _refusal(name: str, was_tensor: bool) -> Error:
@@ -171,20 +175,22 @@ def _path_to_fake(value: Any, depth: int) -> str | None:
 
 
 def _put_back(holder: Any, before: dict[Any, Any]) -> None:
+    now = _contents(holder)
+    if len(now) == len(before) and all(now.get(key, NOTHING) is part for key, part in before.items()):
+        return
     if _is_a(holder, list):
         holder[:] = before.values()
-    elif _is_a(holder, _CONTAINERS):
+    elif _is_a(holder, collections.deque):
         holder.clear()
-        if _is_a(holder, dict):
-            holder.update(before)
-        elif _is_a(holder, set):
-            holder.update(before.values())
-        else:
-            holder.extend(before.values())
+        holder.extend(before.values())
+    elif _is_a(holder, set):
+        holder.clear()
+        holder.update(before.values())
     else:
-        now = own_members(holder)
-        for name in now.keys() - before.keys():
-            object.__delattr__(holder, name)
-        for name, part in before.items():
-            if now.get(name, NOTHING) is not part:
-                object.__setattr__(holder, name, part)
+        is_dict = _is_a(holder, dict)
+        remove, put = (operator.delitem, operator.setitem) if is_dict else (object.__delattr__, object.__setattr__)
+        for key in now.keys() - before.keys():
+            remove(holder, key)
+        for key, part in before.items():
+            if now.get(key, NOTHING) is not part:
+                put(holder, key, part)

@@ -71,6 +71,10 @@ class Outside:
         self._declare(kind, name, tensor, fake)
         return fake
 
+    def has_met(self, tensor: torch.Tensor) -> bool:
+        """Whether a fake stands for it."""
+        return id(tensor) in self._fakes
+
     def trial_fake_of(self, tensor: torch.Tensor) -> FakeTensor:
         """The fake of a tensor, which does not become part of the graph by this."""
         if isinstance(tensor, FakeTensor):

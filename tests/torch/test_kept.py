@@ -102,6 +102,24 @@ def test_what_a_refused_step_has_put_into_containers_is_taken_away():
     assert model.place == {"n": 1}
 
 
+class Hidden(nn.Module):
+    def forward(self, x):
+        self.last = x * 2
+        return self.last
+
+
+def test_modules_that_are_nobodys_child_are_looked_at_too():
+    model = Keeping([Hidden()], lambda model, h: model.place[0](h))
+    model.vocabulary = list(range(200_000))  # too large to be looked at, and no reason to stop
+    model.later = {}
+    with pytest.raises(ebb.Error, match=r"keeps a tensor as Hidden\.last for later"):
+        compiled(model, vectors())
+    assert not hasattr(model.place[0], "last")
+    model.keep = lambda model, h: model.later.update(h=h)
+    with pytest.raises(ebb.Error, match=r"keeps a tensor as Keeping\.later\['h'\] for later"):
+        compiled(model, vectors())
+
+
 def exchange(model, _):
     first, second = model.place
     model.layer(first)

@@ -67,11 +67,10 @@ class Changes:
             for each in list(object.__getattribute__(part, "__dict__")):
                 self._note_read(part, each)
             return
-        read = self._read.get(id(part))
-        if name in _OF_EVERY_MODULE or (read is None and not self._takes_in(part)):
+        if name in _OF_EVERY_MODULE or (id(part) not in self._read and not self._takes_in(part)):
             return
-        read = self._read.setdefault(id(part), {})
-        if name not in read and name not in self._written.get(id(part), ()):
+        read = self._read[id(part)]
+        if name not in read and name not in self._written[id(part)]:
             value = look_up(part, name)
             is_elsewhere = issubclass(type(value), torch.Tensor) or (value is NOTHING and _is_in_a_table(part, name))
             read[name] = ANYTHING if is_elsewhere else self._snapshots.take(value, name)
@@ -88,7 +87,7 @@ class Changes:
         if id(part) in self._made or threading.get_ident() != self._thread:
             return False
         self._parts[part] = ""
-        self._written[id(part)] = set()
+        self._read[id(part)], self._written[id(part)] = {}, set()
         return True
 
     def settle(

@@ -24,7 +24,7 @@ from ._recorder import Recorder
 
 _OF_EVERY_MODULE = frozenset(vars(torch.nn.Module()))
 _DEPTH = 4
-_MOST = 100_000  # values that are looked at in all, for there may be a data set among them
+_MOST = 100_000  # values that are looked at in all; what holds more is left out, as a data set
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +53,14 @@ class Kept:
         self._places: list[_Place] = []
         self._seen: dict[int, int] = {}  # by id, how deep it was looked into
         self._left = _MOST
-        for part in {id(part): part for module in modules for part in module.modules()}.values():
+        for module in modules:
+            self._note_modules(module)
+
+    def _note_modules(self, module: torch.nn.Module) -> None:
+        for part in module.modules():
+            if id(part) in self._seen:
+                continue
+            self._seen[id(part)] = _DEPTH
             name = type(part).__name__
             for table in (part._buffers, vars(part)):
                 self._places.append(_Place(name, table, dict(table), True))
@@ -62,11 +69,15 @@ class Kept:
                     self._note(f"{name}.{key}", value, _DEPTH)
 
     def _note(self, name: str, value: Any, depth: int) -> None:
-        if self._seen.get(id(value), 0) >= depth or not _holds_values(type(value)):
+        if self._seen.get(id(value), 0) >= depth:
             return
-        contents = _contents(value)
-        self._left -= len(contents)
-        if self._left >= 0:
+        if _is_a(value, torch.nn.Module):  # nobody's child
+            self._note_modules(value)
+        elif _holds_values(type(value)):
+            contents = _contents(value)
+            if len(contents) > self._left:
+                return
+            self._left -= len(contents)
             if id(value) not in self._seen:
                 self._places.append(_Place(name, value, contents, False))
             self._seen[id(value)] = depth

@@ -197,8 +197,7 @@ def tell_report(settings: Settings, step: Any) -> None:
 
     After the steps: the first of them may have led to another plan.
     """
-    report = step.report().to_json()
-    report = json.loads(report) if isinstance(report, str) else report
+    report = json.loads(step.report().to_json())
     if settings["reports"]:
         path = pathlib.Path(settings["reports"]) / f"{settings['case']}.json"
         path.write_text(json.dumps(report, indent=1) + "\n")
@@ -215,6 +214,15 @@ def tell_report(settings: Settings, step: Any) -> None:
     tell(report=numbers)
     if "step_seconds" in numbers.get("plan", {}):
         tell(predicted_step_seconds=numbers["plan"]["step_seconds"])
+
+
+@contextmanager
+def reported(settings: Settings, step: Any) -> Iterator[None]:
+    """Around the steps: what was planned is told where one of them fails, too."""
+    try:
+        yield
+    finally:
+        tell_report(settings, step)
 
 
 def tell_memory(settings: Settings, step: Any, before: dict[str, int]) -> None:
@@ -238,26 +246,26 @@ def speed(settings: Settings, work: Workload) -> None:
     before = memory_now(settings)
     beginning = begin(work, settings["batch"])
     step = compiled(settings, work, beginning)
-    trained = first_steps(beginning, step)
-    if expected:
-        state = expected[0].state
-        other = [name for name in state if not same_bits(state[name], trained.state[name])]
-        tell(
-            losses_equal=[same_bits(a, b) for a, b in zip(expected[0].losses, trained.losses, strict=True)],
-            state_equal=not other,
-            state_other=len(other),
-        )
-    tell(losses=[loss.item() for loss in trained.losses])
-    with profiled(settings):
-        seconds, on_the_wall = timed_steps(settings, lambda: step(*beginning.batch))
-        if settings["reports"]:
-            step.trace(pathlib.Path(settings["reports"]) / f"{settings['case']}.trace.json", *beginning.batch)
-    tell_speed("ebb", settings, work, seconds, on_the_wall)
-    if expected:
-        tell(ratio=expected[1] / statistics.median(seconds))
-    if settings["profile_run"]:
-        tell(step_seconds=seconds)
-    tell_report(settings, step)
+    with reported(settings, step):
+        trained = first_steps(beginning, step)
+        if expected:
+            state = expected[0].state
+            other = [name for name in state if not same_bits(state[name], trained.state[name])]
+            tell(
+                losses_equal=[same_bits(a, b) for a, b in zip(expected[0].losses, trained.losses, strict=True)],
+                state_equal=not other,
+                state_other=len(other),
+            )
+        tell(losses=[loss.item() for loss in trained.losses])
+        with profiled(settings):
+            seconds, on_the_wall = timed_steps(settings, lambda: step(*beginning.batch))
+            if settings["reports"]:
+                step.trace(pathlib.Path(settings["reports"]) / f"{settings['case']}.trace.json", *beginning.batch)
+        tell_speed("ebb", settings, work, seconds, on_the_wall)
+        if expected:
+            tell(ratio=expected[1] / statistics.median(seconds))
+        if settings["profile_run"]:
+            tell(step_seconds=seconds)
     tell_memory(settings, step, before)
 
 
@@ -282,15 +290,16 @@ def growth(settings: Settings, work: Workload) -> None:
     before = memory_now(settings)
     beginning = begin(work, settings["batch"])
     step = compiled(settings, work, beginning)
-    for _ in range(early):
-        step(*beginning.batch)
-    at_first = memory_now(settings)
-    tell(memory_early=at_first)
-    seconds, on_the_wall = timed_steps(settings | {"warm_up": 0, "steps": late - early}, lambda: step(*beginning.batch))
-    at_last = memory_now(settings)
-    tell(growth_bytes={key: at_last[key] - count for key, count in at_first.items()})
-    tell_speed("ebb", settings, work, seconds, on_the_wall)
-    tell_report(settings, step)
+    with reported(settings, step):
+        for _ in range(early):
+            step(*beginning.batch)
+        at_first = memory_now(settings)
+        tell(memory_early=at_first)
+        rest = settings | {"warm_up": 0, "steps": late - early}
+        seconds, on_the_wall = timed_steps(rest, lambda: step(*beginning.batch))
+        at_last = memory_now(settings)
+        tell(growth_bytes={key: at_last[key] - count for key, count in at_first.items()})
+        tell_speed("ebb", settings, work, seconds, on_the_wall)
     tell_memory(settings, step, before)
 
 

@@ -154,3 +154,7 @@ def images(count: int, size: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 def sentences(count: int, length: int, words: int) -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randint(0, words, (count, length)), torch.randint(0, words, (count, length))
+
+
+def sgd(model: nn.Module) -> torch.optim.Optimizer:
+    return torch.optim.SGD(model.parameters(), lr=0.1)

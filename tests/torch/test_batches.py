@@ -3,6 +3,7 @@
 import copy
 import dataclasses
 import enum
+import functools
 from typing import NamedTuple
 
 import numpy
@@ -10,16 +11,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from same_bits import bits
-from small_models import perceptron, vectors
+from small_models import perceptron, sgd, vectors
 from torch import nn
 
 import ebb
 import ebb.torch
 from ebb.torch._step_function import step_function
-
-
-def sgd(model):
-    return torch.optim.SGD(model.parameters(), lr=0.1)
 
 
 class Applied(nn.Module):
@@ -94,8 +91,14 @@ def test_what_may_hold_tensors_that_are_not_found_is_refused(kind):
 
 def test_the_argument_of_a_step_function_that_is_refused_is_named():
     x, _ = vectors()
-    with pytest.raises(ebb.Error, match=r"a Holder in it \(held\.first\)"):
+    match = r"the argument {} of the step function is a Holder.*its tensors.*Bind what stays the same: lambda x, y"
+    with pytest.raises(ebb.Error, match=match.format(r"held\.first")):
         ebb.torch.capture_step(lambda held: held["first"].x.sum(), (), {"held": {"first": Holder(x)}})
+    with pytest.raises(ebb.Error, match=match.format("1")):
+        ebb.torch.capture_step(lambda x, held: held.x.sum() + x, (x, Holder(x)))
+    partial = functools.partial(torch.add, x)  # which has a tensor in it
+    with pytest.raises(ebb.Error, match="the argument 1 of the step function is a partial"):
+        ebb.torch.capture_step(lambda x, add: add(x), (x, partial))
 
 
 def test_a_dataclass_that_pytorch_knows_is_looked_into():
@@ -119,7 +122,8 @@ def test_a_named_tuple_is_looked_into_and_names_its_tensors():
         assert bits(step(Pair(x, x + 1), y)) == bits(eager(Pair(x, x + 1), y))
 
 
-PLAIN = [True, 2, 0.5, 1 + 2j, "a", b"a", None, torch.float32, torch.device("cpu"), Mode.DOUBLE, numpy.float32(2.0)]
+PLAIN = [True, 2, 0.5, 1 + 2j, "a", b"a", None, torch.float32, torch.device("cpu"), Mode.DOUBLE]
+PLAIN += [numpy.float32(2.0), numpy.bool_(True)]
 
 
 @pytest.mark.parametrize("value", PLAIN, ids=str)
@@ -152,6 +156,38 @@ def test_modules_and_optimizers_may_be_arguments_of_a_step_function_and_are_watc
         step(model, optimizer, *batch)
 
 
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = perceptron()
+
+    def encode(self, x):
+        return self.layers(x)
+
+
+def test_methods_and_partials_may_be_arguments_of_a_step_function():
+    def train(encode, optimizer, loss_fn, x, y):
+        optimizer.zero_grad()
+        loss = loss_fn(encode(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    def smoothed(smoothing):
+        return functools.partial(F.cross_entropy, label_smoothing=smoothing)
+
+    model, batch = Encoder(), vectors()
+    optimizer = sgd(model)
+    twin = copy.deepcopy(model)
+    twin_optimizer = sgd(twin)
+    step = ebb.torch.compile_step(train, (model.encode, optimizer, smoothed(0.1), *batch))
+    assert "layers.0.weight" in step.captured.state
+    for smoothing in (0.1, 0.1, 0.2, 0.1):  # made anew for each call
+        loss = step(model.encode, optimizer, smoothed(smoothing), *batch)
+        assert bits(loss) == bits(train(twin.encode, twin_optimizer, smoothed(smoothing), *batch))
+    assert len(step._programs._others) == 1
+
+
 def test_a_packed_sequence_is_refused_with_the_line_that_reads_its_sizes():
     class Recurrent(nn.Module):
         def __init__(self):
@@ -168,7 +204,7 @@ def test_a_packed_sequence_is_refused_with_the_line_that_reads_its_sizes():
         ebb.torch.compile(model, F.cross_entropy, sgd(model), ({"x": packed}, torch.zeros(3, dtype=torch.int64)))
 
 
-def test_a_number_that_is_none_is_captured_once():
+def test_not_a_number_is_captured_once():
     x, y = vectors()
     _, step = both(lambda x, value: x, (x, float("nan"), y))
     for value in (float("nan"), numpy.nan, -float("nan")):

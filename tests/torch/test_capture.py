@@ -187,7 +187,7 @@ def test_a_mapping_that_is_no_dict_within_a_batch_is_refused():
     batch = (collections.UserDict(input=features), labels)
     with pytest.raises(ebb.Error, match=r"the batch has a UserDict in it.*dict\(batch\)"):
         ebb.torch.capture(model, F.cross_entropy, optimizer, batch)
-    with pytest.raises(ebb.Error, match="the batch has a UserDict in it"):
+    with pytest.raises(ebb.Error, match="the argument 0 of the step function is a UserDict"):
         ebb.torch.capture_step(lambda batch: model(batch["input"]).sum(), batch[:1])
     ebb.torch.capture(model, F.cross_entropy, optimizer, (dict(batch[0]), labels))
 

@@ -2,6 +2,7 @@
 
 import copy
 import io
+import weakref
 
 import pytest
 import torch
@@ -121,6 +122,25 @@ def test_batches_that_do_not_grow_are_refused():
     model = perceptron()
     with pytest.raises(ebb.Error, match=r"make_batch\(2\) gives a batch like one of another size"):
         ebb.torch.largest_batch(lambda n: vectors(5), model, F.cross_entropy, adam(model), budget="1MiB")
+
+
+def test_a_batch_that_does_not_fit_is_gone_when_the_next_is_made():
+    alive, asked = [], []
+
+    def make_batch(n):
+        assert [size for size, batch in alive if batch() is not None] == []
+        batch = vectors(n)
+        asked.append(n)
+        alive.append((n, weakref.ref(batch[0])))
+        return batch
+
+    model = perceptron()
+    arguments = (make_batch, model, F.cross_entropy, adam(model))
+    n = ebb.torch.largest_batch(*arguments, budget="8KiB")
+    assert len([size for size in asked if size > n]) > 1
+    with pytest.raises(ebb.Error, match="no plan fits"):
+        ebb.torch.largest_batch(*arguments, budget="1KiB")
+    assert [size for size, batch in alive if batch() is not None] == []
 
 
 def test_less_host_memory_means_a_smaller_batch():

@@ -149,7 +149,7 @@ def test_a_hyperparameter_that_changes_the_computation_is_refused():
     step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
     step(*batch)
     optimizer.param_groups[0]["weight_decay"] = 0.5
-    with pytest.raises(ebb.Error, match="weight_decay .* was 0 .* Capture the step again"):
+    with pytest.raises(ebb.Error, match="weight_decay .* was 0 .* Compile the step again"):
         step(*batch)
 
 

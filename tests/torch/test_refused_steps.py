@@ -6,15 +6,11 @@ import pickle
 import pytest
 import torch
 import torch.nn.functional as F
-from small_models import perceptron, vectors
+from small_models import perceptron, sgd, vectors
 from torch import nn
 
 import ebb
 import ebb.torch
-
-
-def sgd(model):
-    return torch.optim.SGD(model.parameters(), lr=0.1)
 
 
 def compiled(model, batch, optimizer=None):

@@ -7,16 +7,12 @@ import pytest
 import torch
 import torch.nn.functional as F
 from same_bits import bits, train_both
-from small_models import perceptron, vectors
+from small_models import perceptron, sgd, vectors
 from torch import nn
 
 import ebb
 import ebb.torch
 from ebb.torch._step_function import step_function
-
-
-def sgd(model):
-    return torch.optim.SGD(model.parameters(), lr=0.1)
 
 
 def compiled(model, batch, loss_fn=F.cross_entropy, optimizer=None):

@@ -4,6 +4,7 @@ constants of the step that was captured with them."""
 from __future__ import annotations
 
 import enum
+import functools
 import numbers
 import types
 from collections.abc import Mapping
@@ -14,9 +15,14 @@ import torch.utils._pytree as pytree
 
 from ebb import Error
 
-# Values that are the same for as long as they are equal, and what capture knows how to follow.
-_PLAIN = (
+try:
+    from numpy import generic as _numpy_number
+except ImportError:  # PyTorch does without it, too
+    _numpy_number = type(None)
+
+PLAIN = (
     numbers.Number,
+    _numpy_number,
     str,
     bytes,
     type(None),
@@ -27,12 +33,14 @@ _PLAIN = (
     type,
     types.FunctionType,
     types.BuiltinFunctionType,
+    types.MethodType,
     torch.dtype,
     torch.device,
     torch.layout,
     torch.memory_format,
     torch.Size,
 )
+"""Values that are the same for as long as they are equal."""
 _KNOWN = (torch.nn.Module, torch.optim.Optimizer, torch.amp.GradScaler, torch.Generator)
 
 
@@ -46,9 +54,11 @@ def batch_arguments(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[st
     return tuple(args), dict(kwargs)
 
 
-def flattened(args: tuple, kwargs: dict[str, Any]) -> tuple[list[Any], list[str], pytree.TreeSpec]:
-    """The leaves of a batch, what they are called, and how they hang together; refuses leaves that may have
-    tensors in them, for these would not be found."""
+def flattened(
+    args: tuple, kwargs: dict[str, Any], is_batch: bool = True
+) -> tuple[list[Any], list[str], pytree.TreeSpec]:
+    """The leaves of a batch, or of the arguments of somebody's step function, what they are called, and how they hang
+    together; refuses leaves that may have tensors in them, for these would not be found."""
     leaves, tree = pytree.tree_flatten((args, kwargs))
     try:
         paths = [path for path, _ in pytree.tree_flatten_with_path((args, kwargs))[0]]
@@ -56,9 +66,19 @@ def flattened(args: tuple, kwargs: dict[str, Any]) -> tuple[list[Any], list[str]
     except ValueError:  # a class that was registered without names for its parts
         names = [f"batch.{i}" for i in range(len(leaves))]
     for leaf, name in zip(leaves, names, strict=True):
-        if not isinstance(leaf, (torch.Tensor, *_PLAIN, *_KNOWN)):
-            raise _unknown(leaf, name)
+        if not isinstance(leaf, torch.Tensor) and not _is_known(leaf):
+            raise _unknown(leaf, name, is_batch)
     return leaves, names, tree
+
+
+def _is_known(leaf: Any) -> bool:
+    if isinstance(leaf, functools.partial):
+        return all(map(_is_known, _parts_of_partial(leaf)[0]))
+    return isinstance(leaf, (*PLAIN, *_KNOWN))
+
+
+def _parts_of_partial(leaf: functools.partial) -> tuple[list[Any], pytree.TreeSpec]:
+    return pytree.tree_flatten((leaf.func, leaf.args, leaf.keywords))
 
 
 def is_same_value(leaf: Any, other: Any) -> bool:
@@ -69,6 +89,9 @@ def is_same_value(leaf: Any, other: Any) -> bool:
         return False
     if isinstance(leaf, numbers.Number):
         return repr(leaf) == repr(other)  # not a number is one, and -0.0 is another than 0.0
+    if isinstance(leaf, functools.partial):
+        (parts, tree), (others, other_tree) = _parts_of_partial(leaf), _parts_of_partial(other)
+        return tree == other_tree and all(map(is_same_value, parts, others))
     return bool(leaf == other)
 
 
@@ -78,7 +101,7 @@ def _name(path: tuple) -> str:
     return f"batch.{name}" if not name or name[0].isdigit() else name
 
 
-def _unknown(leaf: Any, name: str) -> Error:
+def _unknown(leaf: Any, name: str, is_batch: bool) -> Error:
     kind = type(leaf).__name__
     if isinstance(leaf, Mapping):
         remedy = "put a dict in its place, as dict(batch) makes it"
@@ -89,7 +112,12 @@ def _unknown(leaf: Any, name: str) -> Error:
             "give its tensors themselves, in a tuple or a dict; a dataclass may stay one where its class has been "
             "given to torch.export.register_dataclass"
         )
+        if not is_batch:
+            remedy += ". Bind what stays the same: lambda x, y: train(model, optimizer, config, x, y)"
+    what = f"the batch has a {kind} in it ({name})"
+    if not is_batch:
+        what = f"the argument {name.removeprefix('batch.')} of the step function is a {kind}"
     return Error(
-        f"the batch has a {kind} in it ({name}), and Ebb finds tensors in dicts, tuples and lists, so that "
+        f"{what}, and Ebb finds tensors in dicts, tuples and lists, so that "
         f"what it holds would be the same in all steps; {remedy}"
     )

@@ -19,14 +19,15 @@ from ebb import Error
 from ._batch import batch_arguments, flattened
 from ._captured import TENSOR, Captured, Shared
 from ._changes import Changes
+from ._kept import Kept
 from ._lines import Declaration, Line
 from ._names import Names
 from ._optimizer import Optimizers
 from ._recorder import Recorder
 from ._scaler import Scalers
 from ._scalars import TracedFloat, TracedMath
-from ._step_function import step_function
-from ._surroundings import Attributes, Gradients, HostReads, in_users_words, same_generator
+from ._step_function import Task, step_function
+from ._surroundings import Gradients, HostReads, in_users_words, same_generator
 from ._text import name_text
 from ._uninterrupted import uninterrupted
 
@@ -115,10 +116,10 @@ _captured_by: contextvars.ContextVar[int | None] = contextvars.ContextVar("captu
 
 
 def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -> Captured:
-    leaves, input_names, tree = flattened(args, kwargs)
-    found_modules, found_optimizers, scalers = _find(function) if shared is None else ([], [], shared.scalers)
-    found_modules += [leaf for leaf in leaves if isinstance(leaf, torch.nn.Module)]
-    found_optimizers += [leaf for leaf in leaves if isinstance(leaf, torch.optim.Optimizer)]
+    is_batch = isinstance(getattr(function, "__self__", None), Task)
+    leaves, input_names, tree = flattened(args, kwargs, is_batch)
+    found_modules, found_optimizers, scalers = _find([*leaves] if shared else [function, *leaves])
+    scalers = shared.scalers if shared else scalers
     modules = _once_each([*_as_list(modules), *found_modules])
     optimizers = _once_each([*_as_list(optimizers), *found_optimizers])
     _refuse_distributed(modules)
@@ -150,7 +151,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
             stack.enter_context(context)
         scaling = stack.enter_context(Scalers(recorder, scalers, optimizers))
         watched = stack.enter_context(Optimizers(recorder))
-        attributes = stack.enter_context(Attributes(modules))
+        kept = stack.enter_context(Kept(modules))
         parameter_names = {id(tensor): name for tensor, name in reversed(tensors)}
         for optimizer in optimizers:
             watched.know(optimizer, parameter_names)
@@ -172,8 +173,9 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         fake_args, fake_kwargs = pytree.tree_unflatten(fakes, tree)
         stack.enter_context(HostReads(recorder))
         with recorder:
-            output = function(*fake_args, **fake_kwargs)
-            attributes.settle(recorder)
+            with changes.noting():
+                output = function(*fake_args, **fake_kwargs)
+            kept.settle(recorder)
         watched.check_unchanged()
         gradients.check_used(bool(watched.stepped) or _trains_by_itself(recorder))
         output_leaves, output_tree = pytree.tree_flatten(output)
@@ -209,7 +211,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         output_leaves=[TENSOR if isinstance(t, torch.Tensor) else t for t in output_leaves],
         _guards=recorder.tape.guards,
         _all_hyperparameters=watched.hyperparameters,
-        _modes=[(part, part.training) for module in modules for part in module.modules()],
+        _modes=[(part, path, part.training) for module in modules for path, part in module.named_modules()],
         _changes=changes,
         _trainable=[(tensor, name, tensor.requires_grad) for tensor, name in tensors],
         _fixed=watched.fixed,
@@ -335,8 +337,8 @@ def _refuse_distributed(modules: list[torch.nn.Module]) -> None:
             raise Error("a fully sharded module cannot be captured; give Ebb the plain module")
 
 
-def _find(function: Callable[..., Any]) -> tuple[list, list, list]:
-    """Modules, optimizers and scalers among what a function refers to, directly or through functions."""
+def _find(values: list[Any]) -> tuple[list, list, list]:
+    """Modules, optimizers and scalers among values and what functions refer to, directly or through functions."""
     modules, optimizers, scalers, seen = [], [], [], set()
 
     def look(value: Any, depth: int) -> None:
@@ -370,7 +372,8 @@ def _find(function: Callable[..., Any]) -> tuple[list, list, list]:
             for part in vars(value).values():  # the object whose method is the step
                 look(part, depth + 1)
 
-    look(function, 0)
+    for value in values:
+        look(value, 0)
     return modules, optimizers, scalers
 
 

@@ -11,7 +11,7 @@ import torch.utils._pytree as pytree
 
 from ebb import Error
 
-from ._changes import Changes
+from ._changes import Changes, named
 from ._lines import Declaration
 from ._optimizer import Hyperparameter, NewState
 from ._scalars import Guard
@@ -49,10 +49,10 @@ class Captured:
     batch_tree: pytree.TreeSpec = dataclasses.field(repr=False)
     batch_leaves: list[Any] = dataclasses.field(repr=False)
     output_tree: pytree.TreeSpec = dataclasses.field(repr=False)
-    output_leaves: list[Any] = dataclasses.field(repr=False)  # None where a tensor goes
+    output_leaves: list[Any] = dataclasses.field(repr=False)  # TENSOR where a tensor goes
     _guards: list[Guard] = dataclasses.field(repr=False)
     _all_hyperparameters: dict[str, Hyperparameter] = dataclasses.field(repr=False)
-    _modes: list[tuple] = dataclasses.field(repr=False)  # (module, whether it was training)
+    _modes: list[tuple] = dataclasses.field(repr=False)  # (module, its path, whether it was training)
     _changes: Changes = dataclasses.field(repr=False)
     _trainable: list[tuple] = dataclasses.field(repr=False)  # (parameter, name, requires_grad)
     _fixed: list[tuple] = dataclasses.field(repr=False)
@@ -69,44 +69,46 @@ class Captured:
 
     def check_unchanged(self) -> None:
         """Raises where the model or the optimizer would compute something else by now."""
+        for optimizer in self.optimizers:
+            if [len(group["params"]) for group in optimizer.param_groups] != self._group_sizes[id(optimizer)]:
+                raise Error(
+                    f"{type(optimizer).__name__} has other parameters than when the step was captured. "
+                    "Compile the step again"
+                )
         for optimizer, group, key, value in self._fixed:
             now = optimizer.param_groups[group].get(key)
             if type(now) is not type(value) or now != value:
                 raise Error(
                     f"{key} of parameter group {group} was {value} when the step was captured and "
-                    f"is {now}: another computation. Capture the step again"
+                    f"is {now}: another computation. Compile the step again"
                 )
         for scaler, key, value in self._fixed_scalers:
             if getattr(scaler, key) != value:
                 raise Error(
                     f"{key.lstrip('_')} of the gradient scaler was {value} when the step was captured and is "
-                    f"{getattr(scaler, key)}; capture the step again"
+                    f"{getattr(scaler, key)}: another computation. Compile the step again"
                 )
         self.check_autocast()
         self._changes.check()
-        for module, training in self._modes:
+        for module, path, training in self._modes:
             if module.training != training:
                 word = "training" if training else "evaluating"
                 raise Error(
-                    f"{type(module).__name__} was {word} when the step was captured and no longer is; "
-                    f"call model.{'train' if training else 'eval'}() before the step, or capture again"
+                    f"{named(module, path)} was {word} when the step was captured and no longer is; "
+                    f"call model.{'train' if training else 'eval'}() before the step, or compile the step again"
                 )
         for parameter, name, required in self._trainable:
             if parameter.requires_grad != required:
-                raise Error(f"requires_grad of {name} was {required} when the step was captured; "
-                            "capture the step again")
-        for optimizer in self.optimizers:
-            if [len(group["params"]) for group in optimizer.param_groups] != self._group_sizes[
-                id(optimizer)
-            ]:
-                raise Error("the optimizer has other parameters than when the step was captured; "
-                            "capture the step again")
+                raise Error(
+                    f"requires_grad of {name} was {required} when the step was captured and no longer is: "
+                    "another computation. Compile the step again"
+                )
 
     def check_autocast(self) -> None:
         if torch.is_autocast_enabled(self.device.type) != self.autocast:
             raise Error(
                 "torch.autocast is on around the step and was not when it was captured, or the other "
-                "way round; give autocast= to compile, or capture again"
+                "way round; give autocast= to compile, or compile the step again"
             )
 
     def scalar_values(self) -> dict[str, float]:
@@ -119,7 +121,7 @@ class Captured:
             if guard.evaluate(values) != guard.outcome:
                 raise Error(
                     f"{guard.text} was {guard.outcome} when the step was captured and no longer is: "
-                    "another computation. Capture the step again"
+                    "another computation. Compile the step again"
                 )
         return {name: values[name] for name in self.hyperparameters}
 

@@ -96,6 +96,17 @@ def _search(attempt: _Attempts, lowest: int, highest: int | None) -> int:
     return fits
 
 
+def _without_frames(error: Error) -> Error:
+    """So that it does not hold what the functions had that it went through: the batch."""
+    chain: list[BaseException | None] = [error]
+    while chain:
+        one = chain.pop()
+        if one is not None and one.__traceback__ is not None:
+            one.__traceback__ = None
+            chain += [one.__cause__, one.__context__]
+    return error
+
+
 class _Attempts:
     """Asks whether batches fit, and says on a terminal how far that is."""
 
@@ -118,7 +129,7 @@ class _Attempts:
         except Error as error:
             if error.kind != "infeasible":
                 raise
-            self.why = error
+            self.why = _without_frames(error)
         except (RuntimeError, MemoryError) as error:
             if not is_shortage(error):
                 raise

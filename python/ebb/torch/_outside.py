@@ -49,7 +49,7 @@ class Outside:
     def fake_of(self, tensor: torch.Tensor, guess: str, kind: str = "param") -> FakeTensor:
         """Declares it when it is first met, under its own name or this one."""
         if isinstance(tensor, FakeTensor):
-            return tensor
+            return self._of_this_capture(tensor)
         known = self._fakes.get(id(tensor))
         if known is not None:
             return known[1]
@@ -71,14 +71,28 @@ class Outside:
         self._declare(kind, name, tensor, fake)
         return fake
 
+    def has_met(self, tensor: torch.Tensor) -> bool:
+        """Whether a fake stands for it."""
+        return id(tensor) in self._fakes
+
     def trial_fake_of(self, tensor: torch.Tensor) -> FakeTensor:
         """The fake of a tensor, which does not become part of the graph by this."""
         if isinstance(tensor, FakeTensor):
-            return tensor
+            return self._of_this_capture(tensor)
         if id(tensor) in self._fakes:
             return self._fakes[id(tensor)][1]
         with torch.no_grad():
             return self.fake.from_tensor(tensor, static_shapes=True)
+
+    def _of_this_capture(self, tensor: FakeTensor) -> FakeTensor:
+        """Where Python kept one from another (in a global, a closure), PyTorch would not say what is wrong."""
+        if tensor.fake_mode is not self.fake:
+            raise Error(
+                f"the step uses a tensor that an earlier capture left behind, at {user_line()}; clear what keeps it. "
+                "Where that is a cache, call the model once before the step is compiled, so that it is filled then; "
+                "otherwise keep the tensor in a buffer, or return it"
+            )
+        return tensor
 
     def real_if_known(self, fake: FakeTensor) -> torch.Tensor:
         return self._reals.get(id(fake), fake)

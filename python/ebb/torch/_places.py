@@ -8,6 +8,7 @@ import pathlib
 import sys
 import sysconfig
 import traceback
+import types
 from collections.abc import Iterator
 
 import torch
@@ -53,6 +54,11 @@ def user_line(error: BaseException | None = None) -> str:
             place = f"{_short(file)}:{number}, in {function}"
             return f"{place}: {text}" if text else place
     return ""
+
+
+def is_of_torch(frame: types.FrameType) -> bool:
+    """Whether it is PyTorch's own code that runs there."""
+    return frame.f_code.co_filename.startswith(_TORCH)
 
 
 def levels_to_user() -> int:

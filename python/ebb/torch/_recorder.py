@@ -408,6 +408,13 @@ class Recorder(TorchDispatchMode):
         storage.root = name
         storage.views = {whole_meta: name}
 
+    def has_read(self, tensor: torch.Tensor) -> bool:
+        """Whether some operation has read a tensor from before the step."""
+        if not self.outside.has_met(tensor):
+            return False
+        storage = self._storage_of(self.outside.fake_of(tensor, ""))
+        return storage.root in self._read or not self._read.isdisjoint(storage.views.values())
+
     def overwrite(self, variable: torch.Tensor, value: torch.Tensor) -> None:
         """Writes a value into a variable: what the step did by giving a name to another tensor."""
         with torch.no_grad():

@@ -70,7 +70,7 @@ class State:
             now = f"{list(tensor.size())} of {tensor.dtype}, strides {list(tensor.stride())}"
             raise Error(
                 f"{entry.name} was {was} when the step was captured and is {now} on "
-                f"{tensor.device}; compile again"
+                f"{tensor.device}. Compile the step again"
             )
         with torch.no_grad():
             fill(place, tensor)
@@ -90,7 +90,7 @@ class State:
         owner = entry.owner() if callable(entry.owner) else entry.owner
         tensor = None if owner is None else owner.get(entry.key)
         if not isinstance(tensor, torch.Tensor):
-            raise Error(f"{entry.name} is no longer there; compile the step again")
+            raise Error(f"{entry.name} is no longer there. Compile the step again")
         return tensor
 
     def shared(self) -> Shared:
@@ -163,7 +163,7 @@ def _owners(captured: Captured) -> dict[int, tuple]:
         for part in module.modules():
             for table in (part._parameters, part._buffers, part.__dict__):
                 for key, tensor in table.items():
-                    if isinstance(tensor, torch.Tensor):
+                    if issubclass(type(tensor), torch.Tensor):  # isinstance fails for a proxy of what is gone
                         owners.setdefault(id(tensor), (table, key))
     for scaler in captured.scalers:
         for key in TENSORS:

@@ -58,7 +58,8 @@ def test_evaluation_between_steps_has_eager_bits_and_so_have_the_steps(name):
     model = make_model()
     other = copy.deepcopy(model)
     optimizer, other_optimizer = adam(model), adam(other)
-    batch, last, test = make_batch(4), make_batch(3), make_batch(5)
+    # What convolutions take besides depends on the number of threads: the test batch fits with any.
+    batch, last, test = make_batch(8), make_batch(3), make_batch(5)
     eager = step_function(model, loss_fn, optimizer)
     step = ebb.torch.compile(other, loss_fn, other_optimizer, batch)
 

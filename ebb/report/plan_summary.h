@@ -1,6 +1,7 @@
 // What `ebb plan` tells of a plan, of a sweep over budgets, and of a budget that nothing fits into.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -31,8 +32,10 @@ std::string to_text(const Sweep& sweep);
 std::string to_json(const Sweep& sweep);
 
 // Why nothing fits: in one line, and what is in the way and what would help, in several. `options`
-// are those that were planned with.
-std::string say_infeasible(const Planned& planned, const PlanOptions& options);
+// are those that were planned with. Per cent are of `whole`, where the budget was given as a part
+// of that; otherwise of what planning takes for the step as it is.
+std::string say_infeasible(const Planned& planned, const PlanOptions& options,
+                           std::optional<Bytes> whole = std::nullopt);
 std::string explain_infeasible(const Planned& planned, const PlanOptions& options);
 
 }  // namespace ebb

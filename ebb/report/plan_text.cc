@@ -102,16 +102,18 @@ std::string to_text(const Sweep& sweep) {
   return out;
 }
 
-std::string say_infeasible(const Planned& planned, const PlanOptions& options) {
+std::string say_infeasible(const Planned& planned, const PlanOptions& options,
+                           std::optional<Bytes> whole) {
   const Infeasible& it = *planned.infeasible;
+  const Bytes all = whole.value_or(planned.unconstrained);
   const std::string asked = fmt::format("no plan fits into {} ({:.0f} %)", to_human(planned.budget),
-                                        per_cent(planned.budget, planned.unconstrained));
+                                        per_cent(planned.budget, all));
   if (it.host_is_short) {
     return fmt::format("{} with {} on the host; more there would help", asked,
                        to_human(options.host_budget.value_or(Bytes{})));
   }
   return fmt::format("{}; the least budget found is {} ({} %)", asked, to_text(it.least),
-                     per_cent_for(it.least, planned.unconstrained));
+                     per_cent_for(it.least, all));
 }
 
 std::string explain_infeasible(const Planned& planned, const PlanOptions& options) {

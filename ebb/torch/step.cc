@@ -224,6 +224,12 @@ Status Step::set_budget(const StepOptions& options) {
 
 Status Step::fit(exec::Kernels& kernels, const StepOptions& options) {
   if (Status ok = set_budget(options); !ok) return ok;
+  std::optional<Bytes> host_budget;
+  if (!options.host_budget.empty()) {
+    const auto host = parse_bytes(options.host_budget);
+    if (!host) return fail(ErrorKind::kUsage, "the host budget: " + host.error().message);
+    host_budget = *host;
+  }
   if (program().arena_size <= budget_) return {};
   if (!options.may_plan) {
     return fail(ErrorKind::kInfeasible,
@@ -250,13 +256,9 @@ Status Step::fit(exec::Kernels& kernels, const StepOptions& options) {
   planning.may_swap = options.may_swap;
   planning.may_recompute = options.may_recompute;
   planning.evaluations = options.evaluations;
-  if (!options.host_budget.empty()) {
-    const auto host = parse_bytes(options.host_budget);
-    if (!host) return fail(ErrorKind::kUsage, "the host budget: " + host.error().message);
-    planning.host_budget = *host;
-    if (options.shares_arena_of != nullptr) {
-      planning.host_budget = std::min(*host, options.shares_arena_of->host_->size());
-    }
+  planning.host_budget = host_budget;
+  if (host_budget && options.shares_arena_of != nullptr) {
+    planning.host_budget = std::min(*host_budget, options.shares_arena_of->host_->size());
   }
   if (options.progress) {
     planning.progress = [&](std::uint32_t done, std::uint32_t of, Duration /*best*/) {
@@ -301,7 +303,7 @@ Result<Step::Fitting> Step::plan_to_fit(const Graph& original, const Device& dev
     Planned& planned = once->planned;
     if (planned.infeasible) {
       if (explain) explain(explain_infeasible(planned, planning));
-      return fail(ErrorKind::kInfeasible, say_infeasible(planned, planning));
+      return fail(ErrorKind::kInfeasible, say_infeasible(planned, planning, unconstrained_));
     }
     auto lowered = lower_graph(planned.plan->graph, kernels, nullptr);
     if (!lowered) return fail(std::move(lowered.error()));

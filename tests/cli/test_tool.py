@@ -78,6 +78,22 @@ def test_wrong_usage_is_status_2(ebb, args, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["verify", "x.ebb", ""], "there is nothing in the argument after 'x.ebb'"),
+        (["plan", "-", "--budget", "60%", "-o", ""], "there is nothing in the argument after '-o'"),
+        (["simulate", "-", "--trace="], "there is nothing after '--trace='"),
+        (["run", "x.ebb", "--state", ""], "there is nothing in the argument after '--state'"),
+        ([""], "there is nothing in the argument after 'ebb'"),
+    ],
+)
+def test_an_empty_argument_is_not_one_that_is_missing(ebb, args, said):
+    done = ebb(*args, stdin=GOOD)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"ebb: {said}\nebb: 'ebb --help' tells more\n"
+
+
+@pytest.mark.parametrize(
     ("args", "said", "told"),
     [
         (["bogus"], "there is no command 'bogus'", "ebb"),

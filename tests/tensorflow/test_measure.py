@@ -8,13 +8,16 @@ from small_step import DEVICES, Step
 
 import ebb
 import ebb.tensorflow
+from ebb.tensorflow import _devices
 from ebb.tensorflow._library import loaded
 
 tf1 = tf.compat.v1
 
 
 @pytest.fixture(autouse=True)
-def disabled_afterwards():
+def disabled_afterwards(monkeypatch):
+    # These steps have nothing that oneDNN would fuse across edges, and workspaces are oneDNN's.
+    monkeypatch.setattr(_devices, "_fuses_late", lambda: False)
     loaded().forget_reports()
     yield
     ebb.tensorflow.disable()

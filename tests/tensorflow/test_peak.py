@@ -3,8 +3,11 @@
 TensorFlow counts the bytes of GPUs alone, so here the numbers come from the tests; bench/paper reads real ones.
 """
 
+import os
 import types
 import warnings
+
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")  # or there is no budget on a CPU (docs/tensorflow.md)
 
 import numpy as np
 import pytest

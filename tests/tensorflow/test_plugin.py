@@ -10,6 +10,7 @@ from small_step import DEVICES, LAYERS, Step, executed_graphs
 
 import ebb
 import ebb.tensorflow
+from ebb.tensorflow import _devices
 from ebb.tensorflow._library import loaded
 
 
@@ -158,7 +159,8 @@ def test_batches_of_unknown_size_are_swapped_too(enable):
         ({"host": "/device:CPU:x"}, "host"),
     ],
 )
-def test_a_wrong_parameter_raises_and_changes_nothing(enable, parameters, message):
+def test_a_wrong_parameter_raises_and_changes_nothing(enable, monkeypatch, parameters, message):
+    monkeypatch.setattr(_devices, "_fuses_late", lambda: False)
     enable(n_tensors=2)
     before = ebb.tensorflow.last_report().parameters
     with pytest.raises(ebb.Error, match="(?s)" + message.replace("?", "[?]")) as caught:
@@ -275,6 +277,13 @@ def test_reports_of_many_functions_are_bounded(enable):
 
         descend()
     assert len(ebb.tensorflow.last_report().graphs) <= 128
+
+
+def test_a_budget_for_a_cpu_is_refused_where_tensorflow_fuses_later(monkeypatch):
+    monkeypatch.setattr(_devices, "_fuses_late", lambda: True)
+    with pytest.raises(ebb.Error, match="TF_ENABLE_ONEDNN_OPTS=0"):
+        ebb.tensorflow.enable(budget="60%", **DEVICES)
+    assert ebb.tensorflow.last_report().parameters is None
 
 
 @pytest.mark.parametrize("host", ["/device:CPU:7", "/device:TPU:0", "bogus", "/device:CPU:x"])

@@ -1,10 +1,11 @@
 """`ebb run`: what is wrong, and whose turn it is."""
 
 import os
+import re
 
 import pytest
 import torch
-from run_tool import SMALL, ebb_run, refused, run_well, small, write_small_state  # noqa: F401: a fixture
+from run_tool import SMALL, ebb_run, refused, run_well, saved, small, write_small_state  # noqa: F401: fixtures
 
 
 @pytest.mark.parametrize(
@@ -150,6 +151,40 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_run(small, tmp_p
     path = tmp_path / "no/such/folder/after.safetensors"
     assert refused(3, small, "-o", path) == f"cannot write {path}: No such file or directory"
     assert refused(3, small, "-o", tmp_path) == f"cannot write {tmp_path}: Is a directory"
+
+
+@pytest.mark.parametrize("option", ["-o", "--trace", "--save-profile"])
+def test_the_step_is_not_overwritten(small, option):
+    assert refused(2, small, option, small).endswith("which is read as well; name another file")
+    assert small.read_text(encoding="utf-8") == SMALL
+
+
+@pytest.mark.parametrize("option", ["--trace", "--save-profile"])
+def test_the_state_is_not_overwritten_by_anything_else(small, option):
+    state = small.with_suffix(".safetensors")
+    before = state.read_bytes()
+    assert refused(2, small, option, state).endswith("which is read as well; name another file")
+    assert state.read_bytes() == before
+    run_well(small, "-o", state)  # what became of it may take its place
+    assert state.read_bytes() != before
+
+
+def test_two_outputs_are_two_files(small, tmp_path):
+    path = tmp_path / "out"
+    assert refused(2, small, "-o", path, "--trace", path).endswith("is to be two files at once; give two names")
+    assert refused(2, small, "--save-profile", path, "--trace", path).endswith("give two names")
+    assert not path.exists()
+
+
+def test_a_host_budget_that_is_none_is_refused_where_all_fits_too(small):
+    assert refused(2, small, "--host-budget", "banana").startswith("the host budget: ")
+
+
+def test_per_cent_are_of_what_the_step_needs_as_it_is(saved):
+    said = ebb_run(saved.path, "--budget", "1%").stderr
+    whole = int(re.search(r"arena_bytes\": (\d+)", run_well(saved.path, "--json"))[1])
+    least, percent = re.search(r"into .* \(1 %\); the least budget found is (\d+)B \((\S+) %\)", said).groups()
+    assert int(least) / whole * 100 == pytest.approx(float(percent), abs=0.02)
 
 
 def test_an_operation_that_fails_is_named_and_the_old_output_stays(small, tmp_path):

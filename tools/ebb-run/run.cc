@@ -75,6 +75,31 @@ Status check_output(const std::string& path) {
   return {};
 }
 
+// Each a file of its own, and none that is read. The state alone may be replaced, by what became of
+// it.
+Status check_outputs(const RunOptions& options, const std::string& state) {
+  const std::array outputs = {options.output, options.profile, options.trace};
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const std::string& file = outputs[i];
+    if (file.empty()) continue;
+    if (is_same_file(file, options.step) || (i != 0 && is_same_file(file, state))) {
+      return fail(ErrorKind::kUsage,
+                  fmt::format("'{}' would be overwritten, which is read as well; name another file",
+                              printable(file)));
+    }
+    for (std::size_t j = 0; j < i; ++j) {
+      if (std::filesystem::path(file).lexically_normal() !=
+          std::filesystem::path(outputs[j]).lexically_normal()) {
+        continue;
+      }
+      return fail(ErrorKind::kUsage,
+                  fmt::format("'{}' is to be two files at once; give two names", printable(file)));
+    }
+    if (Status ok = check_output(file); !ok) return ok;
+  }
+  return {};
+}
+
 void print_notes(torch::Step& step) {
   for (const std::string& note : step.take_notes()) {
     write_to_stderr(fmt::format("ebb: note: {}\n", note));
@@ -351,10 +376,7 @@ Result<int> run(RunOptions options) {
   const auto scalars = scalar_values(*graph, state->metadata(), options.scalars, shown_name(*path));
   if (!scalars) return fail(scalars.error());
   if (Status ok = set_generator(options, *state, *path); !ok) return fail(ok.error());
-  for (const std::string& file : {options.output, options.profile, options.trace}) {
-    if (file.empty()) continue;
-    if (Status ok = check_output(file); !ok) return fail(ok.error());
-  }
+  if (Status ok = check_outputs(options, *path); !ok) return fail(ok.error());
   print_notes(*state, *path);
   if (is_deterministic(*state)) {
     use_deterministic_algorithms(setting(*state, kDeterministic) == "warn");

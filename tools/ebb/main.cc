@@ -1,4 +1,5 @@
 // ebb: the command line. Exit statuses are part of the interface (docs/command-line.md).
+#include <span>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -11,6 +12,12 @@ namespace ebb::tool {
 namespace {
 
 int run(int argc, char** argv) {
+  const std::span<char* const> arguments(argv, static_cast<std::size_t>(argc));
+  if (argc > 0) {
+    if (const int status = report_empty_argument(arguments.subspan(1), "ebb"); status != 0) {
+      return status;
+    }
+  }
   if (argc > 1 && std::string_view(argv[1]) == "run") {
     return report(become_run({argv + 2, static_cast<std::size_t>(argc) - 2}));
   }

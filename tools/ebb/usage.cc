@@ -69,4 +69,20 @@ int report_usage(const CLI::App& app, const CLI::ParseError& wrong) {
                       command);
 }
 
+int report_empty_argument(std::span<char* const> arguments, std::string_view command) {
+  std::string_view before = command;
+  for (const std::string_view argument : arguments) {
+    const bool is_option = argument.starts_with("--");
+    if (argument.empty()) {
+      return report_usage(
+          fmt::format("there is nothing in the argument after '{}'", printable(before)), command);
+    }
+    if (is_option && argument.ends_with('=')) {
+      return report_usage(fmt::format("there is nothing after '{}'", printable(argument)), command);
+    }
+    before = argument;
+  }
+  return 0;
+}
+
 }  // namespace ebb::tool

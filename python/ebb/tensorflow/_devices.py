@@ -98,6 +98,28 @@ def check_host(host: str, *, may_be_configured_later: bool = False) -> None:
         raise _missing(host, device.type, count)
 
 
+def check_no_late_fusing(accelerator: str, budget: int | str) -> None:
+    """Raises ebb.Error where TensorFlow would fuse operations that a plan makes wait for each other.
+
+    oneDNN's pass comes after all optimizers and does not look at what waits for what in between, so that a step could
+    wait for itself. GPUs have no such pass.
+    """
+    if budget in ("", None) or "CPU" not in accelerator.upper() or not _fuses_late():
+        return
+    raise Error(
+        f"accelerator = '{accelerator}': oneDNN fuses operations of CPUs that a budget makes wait for each other; start "
+        "with TF_ENABLE_ONEDNN_OPTS=0 in the environment, or give no budget"
+    )
+
+
+def _fuses_late() -> bool:
+    try:
+        from tensorflow.python.util import _pywrap_util_port
+    except ImportError:
+        return False
+    return bool(_pywrap_util_port.IsMklEnabled())
+
+
 _host = ""  # of the latest watch_host
 _turn_off: Callable[[Error], None] | None = None
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from ..error import Error
 from . import _keras, _peak
-from ._devices import check_host, watch_host
+from ._devices import check_host, check_no_late_fusing, watch_host
 from ._library import Library, loaded
 from ._traced import traced_training_functions
 
@@ -135,6 +135,7 @@ def enable(
         **unknown,
     }
     check_host(host)
+    check_no_late_fusing(str(accelerator), parameters["budget"])
     library = loaded()
     library.configure(parameters)
     _turned_on(library, stacklevel=3)
@@ -161,6 +162,7 @@ def obey_environment() -> None:
         return
     try:
         check_host(configuration["host"], may_be_configured_later=True)
+        check_no_late_fusing(configuration["accelerator"], configuration["budget"])
     except Error as problem:
         library.disable()
         _say_off(problem)

@@ -129,6 +129,28 @@ def test_sparse_tensors_are_trained_eagerly_where_other_batches_are():
         assert bits(step(given, y)) == bits(eager(given, y))
 
 
+def test_a_batch_without_elements_is_refused_where_pytorch_divides_by_their_number():
+    def compiled(loss_fn, batch):
+        model = nn.Linear(6, 2)
+        return ebb.torch.compile(model, loss_fn, sgd(model), batch)
+
+    x, y = torch.randn(5, 6), torch.randn(5, 2)
+    match = r"a tensor of the batch has no elements \(batch\.0, of shape \[0, 6\]\).*; leave such batches out"
+    with pytest.raises(ebb.Error, match=match):
+        compiled(F.mse_loss, (x[:0], y[:0]))
+    step = compiled(F.mse_loss, (x, y))
+    with pytest.raises(ebb.Error, match=match):
+        step(x[:0], y[:0])
+    assert torch.isfinite(step(x, y))
+
+    def summed(output, targets):
+        return F.mse_loss(output, targets, reduction="sum")
+
+    assert compiled(summed, (x[:0], y[:0]))(x[:0], y[:0]) == 0
+    with pytest.raises(ZeroDivisionError):
+        compiled(lambda output, targets: summed(output, targets) * (1 / 0), (x, y))
+
+
 def test_a_dataclass_that_pytorch_knows_is_looked_into():
     @dataclasses.dataclass
     class Known:

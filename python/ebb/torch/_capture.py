@@ -7,7 +7,7 @@ import contextvars
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -175,7 +175,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         fake_args, fake_kwargs = pytree.tree_unflatten(fakes, tree)
         stack.enter_context(HostReads(recorder))
         with recorder:
-            with changes.noting():
+            with changes.noting(), _empty_is_named(leaves, input_names):
                 output = function(*fake_args, **fake_kwargs)
             kept.settle(recorder)
         watched.check_unchanged()
@@ -229,6 +229,21 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
             id(o): [len(group["params"]) for group in o.param_groups] for o in watched.seen
         },
     )
+
+
+@contextlib.contextmanager
+def _empty_is_named(leaves: list[Any], names: list[str]) -> Iterator[None]:
+    """PyTorch divides by the number of elements where an eager step makes nan of it, as in the derivative of a mean."""
+    try:
+        yield
+    except ZeroDivisionError as error:
+        for leaf, name in zip(leaves, names, strict=True):
+            if isinstance(leaf, torch.Tensor) and leaf.numel() == 0:
+                raise Error(
+                    f"a tensor of the batch has no elements ({name}, of shape {list(leaf.shape)}), and the step divides by "
+                    "how many there are; leave such batches out"
+                ) from error
+        raise
 
 
 def _add_inputs(recorder: Recorder, leaves: list[Any], names: list[str]) -> tuple[dict, list]:

@@ -101,6 +101,56 @@ def test_the_argument_of_a_step_function_that_is_refused_is_named():
         ebb.torch.capture_step(lambda x, add: add(x), (x, partial))
 
 
+@pytest.mark.parametrize("convert", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr], ids=["coo", "csr"])
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
+def test_sparse_tensors_are_refused_by_name(convert):
+    x, y = vectors()
+    match = r"the batch has a sparse tensor \(batch\.0\), and steps are compiled for dense ones; use \.to_dense\(\)"
+    model = perceptron()
+    with pytest.raises(ebb.Error, match=match):
+        ebb.torch.compile(model, F.cross_entropy, sgd(model), (convert(x), y))
+    step = ebb.torch.compile(model, F.cross_entropy, sgd(model), (x, y))
+    for call in (step, step.evaluate, step.predict):
+        with pytest.raises(ebb.Error, match=match):
+            call(convert(x), y)
+    with pytest.raises(ebb.Error, match="the argument 0 of the step function is a sparse tensor"):
+        ebb.torch.capture_step(lambda x: x.to_dense() + 1, (convert(x),))
+    assert torch.isfinite(step(x, y))
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support is in beta state")
+def test_sparse_tensors_are_trained_eagerly_where_other_batches_are():
+    x, y = vectors()
+    model = Applied(lambda x: x.to_dense())
+    twin = copy.deepcopy(model)
+    eager = step_function(twin, F.cross_entropy, sgd(twin))
+    step = ebb.torch.compile(model, F.cross_entropy, sgd(model), (x, y), other_batches="eager")
+    for given in (x, x.to_sparse(), x.to_sparse_csr(), x):
+        assert bits(step(given, y)) == bits(eager(given, y))
+
+
+def test_a_batch_without_elements_is_refused_where_pytorch_divides_by_their_number():
+    def compiled(loss_fn, batch):
+        model = nn.Linear(6, 2)
+        return ebb.torch.compile(model, loss_fn, sgd(model), batch)
+
+    x, y = torch.randn(5, 6), torch.randn(5, 2)
+    match = r"a tensor of the batch has no elements \(batch\.0, of shape \[0, 6\]\).*; leave such batches out"
+    with pytest.raises(ebb.Error, match=match):
+        compiled(F.mse_loss, (x[:0], y[:0]))
+    step = compiled(F.mse_loss, (x, y))
+    with pytest.raises(ebb.Error, match=match):
+        step(x[:0], y[:0])
+    assert torch.isfinite(step(x, y))
+
+    def summed(output, targets):
+        return F.mse_loss(output, targets, reduction="sum")
+
+    assert compiled(summed, (x[:0], y[:0]))(x[:0], y[:0]) == 0
+    with pytest.raises(ZeroDivisionError):
+        compiled(lambda output, targets: summed(output, targets) * (1 / 0), (x, y))
+
+
 def test_a_dataclass_that_pytorch_knows_is_looked_into():
     @dataclasses.dataclass
     class Known:

@@ -318,7 +318,14 @@ def test_data_parallel_modules_are_refused():
 
 
 def test_a_loss_that_is_no_number_is_refused():
-    refused("must be one number", lambda x: x, loss_fn=lambda x, y: x)
+    def refused_as(what, loss_fn):
+        refused(f"must be one number in a tensor, and is {what}", lambda x: x, loss_fn=loss_fn)
+
+    refused_as(r"a tensor of shape .*; reduce it with \.mean\(\)", lambda x, y: x)
+    refused_as("a tuple; return only the loss", lambda x, y: (F.cross_entropy(x, y), x))
+    refused_as("a dict; return only the loss", lambda x, y: {"loss": F.cross_entropy(x, y)})
+    refused_as(r"a number of Python; .* do not call \.item\(\)", lambda x, y: F.cross_entropy(x, y).item())
+    refused_as("None; loss_fn must return it", lambda x, y: None)
 
 
 def test_a_model_without_loss_is_refused():

@@ -181,6 +181,43 @@ def test_a_failing_second_optimizer_leaves_both_as_they_were():
     assert [type(o.param_groups[0]["lr"]) for o in optimizers] == [float, float]
 
 
+def test_an_optimizer_of_another_model_is_refused_before_anything_is_captured():
+    class Untouched(nn.Linear):
+        def forward(self, x):
+            raise AssertionError("captured")
+
+    model = Untouched(6, 3)
+    match = "the optimizer has none of the model's parameters.*make it of model.parameters"
+    for optimizers in (sgd(perceptron()), [sgd(perceptron()), sgd(perceptron())]):
+        with pytest.raises(ebb.Error, match=match):
+            ebb.torch.compile(model, F.cross_entropy, optimizers, vectors())
+        with pytest.raises(ebb.Error, match=match):
+            ebb.torch.capture(model, F.cross_entropy, optimizers, vectors())
+
+
+def test_an_optimizer_may_have_some_of_the_parameters_or_those_of_the_loss():
+    class Scaled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.scale = nn.Parameter(torch.ones(3))
+
+        def forward(self, output, targets):
+            return F.cross_entropy(output * self.scale, targets)
+
+    model, loss_fn, batch = perceptron(), Scaled(), vectors()
+    for trained, loss in ((model[0], F.cross_entropy), (loss_fn, loss_fn), (loss_fn, lambda *given: loss_fn(*given))):
+        before = copy.deepcopy(trained.state_dict())
+        with ebb.torch.compile(model, loss, sgd(trained), batch) as step:
+            step(*batch)
+        assert not any(torch.equal(value, before[name]) for name, value in trained.state_dict().items())
+    scale = torch.ones(3, requires_grad=True)
+    optimizer = torch.optim.SGD([scale], lr=0.1)
+    model.requires_grad_(False)
+    with ebb.torch.compile(model, lambda x, y: F.cross_entropy(x * scale, y), optimizer, batch) as step:
+        step(*batch)
+    assert not torch.equal(scale, torch.ones(3))
+
+
 def test_autocast_around_a_step_that_was_captured_without_is_noticed():
     model, batch = perceptron(), vectors()
     step = compiled(model, batch)

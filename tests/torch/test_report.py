@@ -1,6 +1,8 @@
 """A compiled step tells what it does, while it does it."""
 
 import json
+import os
+import re
 import statistics
 import threading
 import time
@@ -129,12 +131,45 @@ def test_a_step_that_could_not_be_traced_is_not_done(tmp_path):
         with pytest.raises(ebb.Error, match=r"compiled for, and not a batch of \[3, "):
             step.trace(path, *vectors(3))
     assert path.read_text() == before
-    with pytest.raises(OSError):
-        step.trace(tmp_path / "nowhere" / "trace.json", *vectors(5))
+    for nowhere in (tmp_path / "nowhere" / "trace.json", tmp_path):
+        with pytest.raises(OSError, match=re.escape(f"'{nowhere}'")):
+            step.trace(nowhere, *vectors(5))
+    assert list(tmp_path.iterdir()) == [path]
     assert step.report()["measured"]["steps_done"] == 1
     step.close()
     with pytest.raises(ebb.Error, match="closed"):
         step.trace(path, *vectors(5))
+
+
+def test_a_file_stays_as_it_was_when_the_step_that_is_traced_into_it_fails(tmp_path):
+    step = compiled(vectors(5))
+    path = tmp_path / "trace.json"
+    path.write_text("old")
+    x, y = vectors(5)
+    with pytest.raises(ebb.Error):
+        step.trace(path, x, y + 1000)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+    step.trace(path, x, y)
+    assert json.loads(path.read_text())["traceEvents"]
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_reports_are_written_through_links_and_into_pipes(tmp_path):
+    report = compiled(vectors(5)).report()
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "report.txt").symlink_to(tmp_path / "elsewhere" / "report.txt")
+    for _ in range(2):  # into a file that is not there yet, and into one that is
+        report.save(tmp_path / "report.txt")
+        assert (tmp_path / "report.txt").is_symlink()
+        assert (tmp_path / "elsewhere" / "report.txt").read_text() == str(report)
+    os.mkfifo(tmp_path / "pipe")
+    read = []
+    reader = threading.Thread(target=lambda: read.append((tmp_path / "pipe").read_text()))
+    reader.start()
+    report.save(tmp_path / "pipe")
+    reader.join()
+    assert read == [str(report)]
 
 
 def test_only_the_traced_step_is_timed_by_operation_whatever_other_threads_do(tmp_path):

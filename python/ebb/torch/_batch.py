@@ -58,7 +58,7 @@ def flattened(
     args: tuple, kwargs: dict[str, Any], is_batch: bool = True
 ) -> tuple[list[Any], list[str], pytree.TreeSpec]:
     """The leaves of a batch, or of the arguments of somebody's step function, what they are called, and how they hang
-    together; refuses leaves that may have tensors in them, for these would not be found."""
+    together; refuses leaves that may have tensors in them, for these would not be found, and tensors that are not dense."""
     leaves, tree = pytree.tree_flatten((args, kwargs))
     try:
         paths = [path for path, _ in pytree.tree_flatten_with_path((args, kwargs))[0]]
@@ -66,7 +66,10 @@ def flattened(
     except ValueError:  # a class that was registered without names for its parts
         names = [f"batch.{i}" for i in range(len(leaves))]
     for leaf, name in zip(leaves, names, strict=True):
-        if not isinstance(leaf, torch.Tensor) and not _is_known(leaf):
+        if isinstance(leaf, torch.Tensor):
+            if leaf.layout != torch.strided:
+                raise _not_dense(leaf, name, is_batch)
+        elif not _is_known(leaf):
             raise _unknown(leaf, name, is_batch)
     return leaves, names, tree
 
@@ -114,10 +117,19 @@ def _unknown(leaf: Any, name: str, is_batch: bool) -> Error:
         )
         if not is_batch:
             remedy += ". Bind what stays the same: lambda x, y: train(model, optimizer, config, x, y)"
-    what = f"the batch has a {kind} in it ({name})"
-    if not is_batch:
-        what = f"the argument {name.removeprefix('batch.')} of the step function is a {kind}"
+    what = f"the batch has a {kind} in it ({name})" if is_batch else _argument_is(kind, name)
     return Error(
         f"{what}, and Ebb finds tensors in dicts, tuples and lists, so that "
         f"what it holds would be the same in all steps; {remedy}"
     )
+
+
+def _not_dense(leaf: torch.Tensor, name: str, is_batch: bool) -> Error:
+    layout = str(leaf.layout).removeprefix("torch.")
+    kind = "sparse tensor" if layout.startswith("sparse") else f"tensor of layout {layout}"
+    what = f"the batch has a {kind} ({name})" if is_batch else _argument_is(kind, name)
+    return Error(f"{what}, and steps are compiled for dense ones; use .to_dense()")
+
+
+def _argument_is(kind: str, name: str) -> str:
+    return f"the argument {name.removeprefix('batch.')} of the step function is a {kind}"

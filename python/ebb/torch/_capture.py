@@ -7,7 +7,7 @@ import contextvars
 import functools
 import inspect
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -123,6 +123,8 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
     modules = _once_each([*_as_list(modules), *found_modules])
     optimizers = _once_each([*_as_list(optimizers), *found_optimizers])
     _refuse_distributed(modules)
+    if is_batch and shared is None:
+        _refuse_untrained(function.__self__.model, modules, optimizers)
 
     if not torch.is_grad_enabled():
         raise Error("a training step is captured with gradients on, and they are off here (no_grad)")
@@ -173,7 +175,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         fake_args, fake_kwargs = pytree.tree_unflatten(fakes, tree)
         stack.enter_context(HostReads(recorder))
         with recorder:
-            with changes.noting():
+            with changes.noting(), _empty_is_named(leaves, input_names):
                 output = function(*fake_args, **fake_kwargs)
             kept.settle(recorder)
         watched.check_unchanged()
@@ -227,6 +229,21 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
             id(o): [len(group["params"]) for group in o.param_groups] for o in watched.seen
         },
     )
+
+
+@contextlib.contextmanager
+def _empty_is_named(leaves: list[Any], names: list[str]) -> Iterator[None]:
+    """PyTorch divides by the number of elements where an eager step makes nan of it, as in the derivative of a mean."""
+    try:
+        yield
+    except ZeroDivisionError as error:
+        for leaf, name in zip(leaves, names, strict=True):
+            if isinstance(leaf, torch.Tensor) and leaf.numel() == 0:
+                raise Error(
+                    f"a tensor of the batch has no elements ({name}, of shape {list(leaf.shape)}), and the step divides by "
+                    "how many there are; leave such batches out"
+                ) from error
+        raise
 
 
 def _add_inputs(recorder: Recorder, leaves: list[Any], names: list[str]) -> tuple[dict, list]:
@@ -335,6 +352,17 @@ def _refuse_distributed(modules: list[torch.nn.Module]) -> None:
                 raise Error("a ScriptModule cannot be captured; give Ebb the Python module")
         if hasattr(module, "_fsdp_wrapped_module") or "FSDP" in type(module).__name__:
             raise Error("a fully sharded module cannot be captured; give Ebb the plain module")
+
+
+def _refuse_untrained(model: torch.nn.Module, modules: list[torch.nn.Module], optimizers: list) -> None:
+    """A frozen model may lend its gradients to what is trained elsewhere: autograd says whether there is anything."""
+    trained = {id(p) for one in optimizers for group in one.param_groups for p in group["params"]}
+    known = {id(p) for module in modules for p in module.parameters()}
+    if trained.isdisjoint(known) and any(p.requires_grad for p in model.parameters()):
+        raise Error(
+            "the optimizer has none of the model's parameters, so nothing would be trained; make it of "
+            "model.parameters()"
+        )
 
 
 def _find(values: list[Any]) -> tuple[list, list, list]:

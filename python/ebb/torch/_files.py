@@ -1,9 +1,12 @@
-"""A captured step as files: what `ebb run` needs to go on without Python."""
+"""Files that are there as a whole or not at all; a captured step as such: what `ebb run` needs to go on without Python."""
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import torch
@@ -53,8 +56,10 @@ def save(captured: Captured, path: str | os.PathLike[str]) -> None:
         metadata["deterministic"] = "warn" if only_warns else "true"
     for name, value in captured.scalar_values().items():
         metadata[f"scalar.{name}"] = value.hex()
-    _replace(path.with_suffix(".safetensors"), path, lambda p: save_file(tensors, p, metadata))
-    _replace(path, path, lambda p: p.write_text(captured.text, encoding="utf-8"))
+    with replaced(path.with_suffix(".safetensors"), path) as file:
+        save_file(tensors, file, metadata)
+    with replaced(path) as file:
+        file.write_text(captured.text, encoding="utf-8")
 
 
 def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
@@ -70,17 +75,28 @@ def _bytes_of(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.as_strided((last + 1,), (1,), tensor.storage_offset()).clone()
 
 
-def _replace(path: pathlib.Path, given: pathlib.Path, write) -> None:
-    """Writes under a temporary name and renames, so that nobody sees half a file. What goes wrong with it is
-    said of the path that was given."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+@contextlib.contextmanager
+def replaced(path: str | os.PathLike[str], given: str | os.PathLike[str] | None = None) -> Iterator[pathlib.Path]:
+    """A temporary file beside this one, to be written; it takes its place when all went well, so that nobody sees half
+    a file. What is no file, as /dev/stdout, is written itself. What goes wrong with it is said of the path that was given."""
+    path = pathlib.Path(path)
+    is_file = path.is_file() or not path.exists()
+    target = pathlib.Path(os.path.realpath(path)) if is_file else path
+    temporary = target.with_name(f".{target.name}.{os.getpid()}") if is_file else path
     try:
-        temporary.touch()
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if is_file:
+            temporary.touch()
         mode = temporary.stat().st_mode  # of any new file, as the umask says
-        write(temporary)
-        temporary.chmod(mode)  # safetensors puts a file of its own there
-        os.replace(temporary, path)
+        yield temporary
+        if is_file:
+            temporary.chmod(mode)  # safetensors puts a file of its own there
+            os.replace(temporary, target)
     except OSError as error:
-        raise type(error)(error.errno, error.strerror, str(given)) from error
+        if error.errno is None:
+            raise
+        raise type(error)(error.errno, error.strerror, str(given or path)) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        if is_file:
+            temporary.unlink(missing_ok=True)

@@ -77,16 +77,31 @@ GRAD_MODE_MATTERS = {"aten::mkldnn_rnn_layer"}
 
 
 def _saved_statistics(bound: dict[str, object], results: list) -> list[torch.dtype]:
-    """Batch normalisation of half precision with f32 weights saves its statistics in f32."""
+    """Normalisation of half precision with f32 weights, bias or running statistics saves its own in f32."""
     dtypes = [result.dtype for result in results]
-    weight = bound["weight"]
-    if weight is not None and weight.device.type == "cpu" and dtypes[0] != weight.dtype:
-        dtypes[1:] = [weight.dtype] * (len(dtypes) - 1)
+    for name in ("weight", "bias", "running_mean"):
+        given = bound.get(name)
+        if given is not None and given.device.type == "cpu" and given.dtype != dtypes[0]:
+            dtypes[1:] = [given.dtype] * (len(dtypes) - 1)
+            break
+    return dtypes
+
+
+def _gradient_as_input(bound: dict[str, object], results: list) -> list[torch.dtype | None]:
+    """The gradient of the input is of the input's type, whatever the statistics are of."""
+    dtypes = [None if result is None else result.dtype for result in results]
+    if dtypes[0] is not None and bound["input"].device.type == "cpu":
+        dtypes[0] = bound["input"].dtype
     return dtypes
 
 
 # Operators whose results PyTorch announces with the wrong element type.
-_RESULT_DTYPES = {"aten::native_batch_norm": _saved_statistics}
+_RESULT_DTYPES = {
+    "aten::native_batch_norm": _saved_statistics,
+    "aten::native_layer_norm": _saved_statistics,
+    "aten::native_group_norm": _saved_statistics,
+    "aten::native_group_norm_backward": _gradient_as_input,
+}
 
 
 def result_dtypes(func: torch._ops.OpOverload, bound: dict[str, object], results: list):

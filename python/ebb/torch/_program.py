@@ -49,7 +49,8 @@ class Program:
                 continue
             place = next(places)
             if (
-                leaf.dtype != place.dtype
+                leaf.layout != place.layout  # sparse ones have no strides
+                or leaf.dtype != place.dtype
                 or leaf.device != place.device
                 or leaf.size() != place.size()
                 or leaf.stride() != place.stride()  # which decides about kernels, and so about bits

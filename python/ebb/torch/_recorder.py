@@ -164,7 +164,7 @@ class Recorder(TorchDispatchMode):
             results = [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
         dtypes = _operators.result_dtypes(func, bound, results)
         for i, dtype in enumerate(dtypes or ()):
-            if results[i].dtype != dtype:
+            if results[i] is not None and results[i].dtype != dtype:
                 results[i] = self._fake_like(results[i], dtype)
         return tuple(results)
 

@@ -10,6 +10,8 @@ from typing import Any
 
 from ebb import Error
 
+from ._files import replaced
+
 
 class Report(Mapping):
     """Figures of a compiled step by name: `step.report()["peak_bytes"]`; printed, some lines for people."""
@@ -35,8 +37,8 @@ class Report(Mapping):
         if suffix not in ("", ".txt", ".json"):
             raise Error(f"a report is written as text (.txt) or as figures (.json), and not as {suffix}: {path}")
         text = self.to_json() + "\n" if suffix == ".json" else str(self)
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        with replaced(path) as file:
+            file.write_text(text, encoding="utf-8")
 
     def __str__(self) -> str:
         figures = self._figures

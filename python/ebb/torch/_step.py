@@ -20,6 +20,7 @@ from ebb import Error
 
 from ._batch import batch_arguments
 from ._captured import Captured
+from ._files import replaced
 from ._fill import fill
 from ._load import _runtime
 from ._memory import Memory, OutsideMeter
@@ -149,13 +150,13 @@ class Step:
             first = self._programs.first
             if program is not first:
                 raise Error(f"trace takes batches of the shape compiled for, and not {describe(leaves)}")
-            with open(path, "w", encoding="utf-8") as file:  # first: a step that is done stays done
+            with replaced(path) as file:  # first: a step that is done stays done
                 first.is_timed = True
                 try:
                     result = self._train(args, kwargs, leaves, first)
                 finally:
                     first.is_timed = False
-                file.write(first.runtime.trace())
+                file.write_text(first.runtime.trace(), encoding="utf-8")
             return result
 
     def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:

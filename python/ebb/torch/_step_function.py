@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -131,9 +132,20 @@ def _loss(loss_fn, output: Any, targets: tuple) -> torch.Tensor:
     else:
         raise Error("there is no loss_fn, and the model's output has no loss")
     if not isinstance(loss, torch.Tensor) or loss.numel() != 1:
-        what = f"a tensor of shape {list(loss.shape)}" if isinstance(loss, torch.Tensor) else repr(loss)
-        raise Error(f"the loss must be one number, and is {what}; reduce it with .mean() or .sum()")
+        raise _no_loss(loss)
     return loss
+
+
+def _no_loss(value: Any) -> Error:
+    if isinstance(value, torch.Tensor):
+        what, remedy = f"a tensor of shape {list(value.shape)}", "reduce it with .mean() or .sum()"
+    elif isinstance(value, numbers.Number):
+        what, remedy = "a number of Python", "return the tensor: do not call .item() or float() on it"
+    elif value is None:
+        what, remedy = "None", "loss_fn must return it"
+    else:
+        what, remedy = f"a {type(value).__name__}", "return only the loss"
+    return Error(f"the loss must be one number in a tensor, and is {what}; {remedy}")
 
 
 def _parts(batch: Any, count: int) -> list:

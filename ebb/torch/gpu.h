@@ -4,6 +4,8 @@
 
 #include <memory>
 
+#include <c10/core/Device.h>
+
 #include "ebb/base/result.h"
 #include "ebb/exec/backend.h"
 
@@ -31,6 +33,18 @@ class GpuScope {
  private:
   struct Streams;
   std::unique_ptr<Streams> streams_;
+};
+
+// What PyTorch does in the scope, it does on this device, CPU or GPU, and in the lane of the
+// backend.
+class OnDevice {
+ public:
+  OnDevice(c10::Device device, exec::Backend& backend) {
+    if (!device.is_cpu()) scope_ = std::make_unique<GpuScope>(backend);
+  }
+
+ private:
+  std::unique_ptr<GpuScope> scope_;
 };
 
 }  // namespace ebb::torch

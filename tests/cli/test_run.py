@@ -46,9 +46,9 @@ def test_without_the_program_it_says_how_to_get_it(alone, tmp_path):
 
 def test_arguments_and_exit_status_go_through_unchanged(alone, tmp_path):
     write_program(tmp_path, SAY_ARGUMENTS)
-    done = alone("--help", "a b", "", "-o", "show", "--", "ä*")
+    done = alone("--help", "a b", "-o", "show", "--", "ä*")
     assert (done.returncode, done.stderr) == (7, "")
-    assert done.stdout == "[--help]\n[a b]\n[]\n[-o]\n[show]\n[--]\n[ä*]\n"
+    assert done.stdout == "[--help]\n[a b]\n[-o]\n[show]\n[--]\n[ä*]\n"
 
 
 def test_the_program_beside_the_tool_comes_before_one_on_the_path(alone, tmp_path):

@@ -138,8 +138,10 @@ TEST_P(CudaPrograms, NeedEveryWaitOfTheLanes) {
     // either will do; and he waits for it after the keeping, when nothing has been done.
     EXPECT_EQ(unnoticed, (std::vector<std::size_t>{1, waits - 6, waits - 5}));
   } else {
-    // Nothing comes after the last copy to the host.
-    EXPECT_EQ(unnoticed, std::vector<std::size_t>{waits - 2});
+    // Nothing comes after the last copy to the host, unless it takes so long that the memory is
+    // another's by then.
+    EXPECT_TRUE(unnoticed.empty() || unnoticed == std::vector<std::size_t>{waits - 2})
+        << testing::PrintToString(unnoticed) << " of " << waits;
   }
 }
 

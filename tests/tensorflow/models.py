@@ -193,6 +193,8 @@ def accumulate(keras: ModuleType, model: Any, data: Data, in_graph_loop: bool = 
         loss = tf.constant(0.0)
         sums = [tf.zeros(variable.shape) for variable in model.trainable_variables]
         for part in tf.range(parts) if in_graph_loop else range(parts):
+            # Or the iterations draw their dropout in any order, without Ebb too.
+            tf.autograph.experimental.set_loop_options(parallel_iterations=1)
             more, new = gradients(xs[part], ys[part])
             loss += more
             sums = [old + each for old, each in zip(sums, new)]

@@ -193,7 +193,7 @@ def accumulate(keras: ModuleType, model: Any, data: Data, in_graph_loop: bool = 
         loss = tf.constant(0.0)
         sums = [tf.zeros(variable.shape) for variable in model.trainable_variables]
         for part in tf.range(parts) if in_graph_loop else range(parts):
-            # Or the iterations draw their dropout in any order, without Ebb too.
+            # Or losses differ now and then, without Ebb too: iterations may draw their dropout in another order.
             tf.autograph.experimental.set_loop_options(parallel_iterations=1)
             more, new = gradients(xs[part], ys[part])
             loss += more

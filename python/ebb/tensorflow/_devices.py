@@ -101,14 +101,14 @@ def check_host(host: str, *, may_be_configured_later: bool = False) -> None:
 def check_no_late_fusing(accelerator: str, budget: int | str) -> None:
     """Raises ebb.Error where TensorFlow may fuse operations that a plan makes wait for each other.
 
-    oneDNN's pass comes after all optimizers. With it a planned step ended in "nodes in a cycle", and without it the same
-    step trained; that its fusing closes the cycle is what we take from that. GPUs have no such pass.
+    oneDNN's pass comes after all optimizers. With it a planned step ended in "nodes in a cycle", and without it the
+    same step trained; that its fusing closes the cycle is what we take from that. GPUs have no such pass.
     """
     if budget in ("", None) or "CPU" not in accelerator.upper() or not _fuses_late():
         return
     raise Error(
-        f"accelerator = '{accelerator}': oneDNN fuses operations of CPUs later on, and may tie a step into a circle that a budget makes wait; start "
-        "with TF_ENABLE_ONEDNN_OPTS=0 in the environment, or give no budget"
+        f"accelerator = '{accelerator}': oneDNN fuses operations of CPUs later on, and may tie a step into a circle that "
+        "a budget makes wait; start with TF_ENABLE_ONEDNN_OPTS=0 in the environment, or give no budget"
     )
 
 

@@ -10,6 +10,8 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -74,11 +76,6 @@ bool write_all(int fd, std::span<const std::string_view> pieces) {
                      [fd](std::string_view piece) { return write_all(fd, piece); });
 }
 
-Status write_directly(int fd, const std::string& path, std::span<const std::string_view> pieces) {
-  if (!write_all(fd, pieces)) return fail(system_error("write", path));
-  return {};
-}
-
 // The permissions a new file would get, or those of the file that is replaced.
 mode_t mode_for(const std::string& path) {
   struct stat status{};
@@ -97,6 +94,70 @@ std::filesystem::path behind_links(std::filesystem::path path) {
   }
   return path;
 }
+
+// Not so: standard output, a pipe, /dev/null.
+bool is_replaced(const std::string& path) {
+  if (path == "-") return false;
+  std::error_code ignored;
+  const auto status = std::filesystem::status(path, ignored);
+  return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
+}
+
+Status write_directly(const std::string& path, std::span<const std::string_view> pieces) {
+  if (path == "-") {
+    if (!write_all(STDOUT_FILENO, pieces)) return fail(system_error("write", "standard output"));
+    return {};
+  }
+  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (!file.valid() || !write_all(file.get(), pieces)) return fail(system_error("write", path));
+  return {};
+}
+
+// A file that has its content and not yet its name. It is gone with this object, unless put there.
+class NewFile {
+ public:
+  static Result<NewFile> write(const std::string& path, std::span<const std::string_view> pieces) {
+    NewFile made(path);
+    FileDescriptor file(::mkostemp(made.temporary_.data(), O_CLOEXEC));
+    if (!file.valid()) {
+      made.temporary_.clear();
+      return fail(system_error("write", path));
+    }
+    const bool done = write_all(file.get(), pieces) &&
+                      ::fchmod(file.get(), mode_for(made.target_)) == 0 && file.close();
+    if (!done) return fail(system_error("write", path));
+    return made;
+  }
+  NewFile(const NewFile&) = delete;
+  NewFile& operator=(const NewFile&) = delete;
+  NewFile(NewFile&& other) noexcept
+      : path_(std::move(other.path_)),
+        target_(std::move(other.target_)),
+        temporary_(std::exchange(other.temporary_, {})) {}
+  NewFile& operator=(NewFile&&) = delete;
+  ~NewFile() {
+    if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  }
+
+  Status put_in_place() {
+    if (::rename(temporary_.c_str(), target_.c_str()) != 0) {
+      return fail(system_error("write", path_));
+    }
+    temporary_.clear();
+    return {};
+  }
+
+ private:
+  explicit NewFile(std::string path)
+      : path_(std::move(path)),
+        target_(behind_links(path_).string()),
+        // Not longer than the name it will have, which may be as long as names can be.
+        temporary_((std::filesystem::path(target_).parent_path() / ".ebb.XXXXXX").string()) {}
+
+  std::string path_;
+  std::string target_;
+  std::string temporary_;  // empty once it is in place
+};
 
 }  // namespace
 
@@ -128,29 +189,28 @@ Status write_file(const std::string& path, std::string_view content) {
 }
 
 Status write_file(const std::string& path, std::span<const std::string_view> pieces) {
-  if (path == "-") return write_directly(STDOUT_FILENO, "standard output", pieces);
+  if (!is_replaced(path)) return write_directly(path, pieces);
+  auto file = NewFile::write(path, pieces);
+  if (!file) return fail(std::move(file.error()));
+  return file->put_in_place();
+}
 
-  std::error_code ignored;
-  const auto status = std::filesystem::status(path, ignored);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-    if (!file.valid()) return fail(system_error("write", path));
-    return write_directly(file.get(), path, pieces);
+Status write_files(std::span<const FileContent> files) {
+  std::vector<NewFile> written;
+  for (const FileContent& each : files) {
+    if (!is_replaced(each.path)) continue;
+    const std::string_view content = each.content;
+    auto file = NewFile::write(each.path, std::span(&content, 1));
+    if (!file) return fail(std::move(file.error()));
+    written.push_back(*std::move(file));
   }
-  const std::string target = behind_links(path).string();
-
-  // Not longer than the name it will have, which may be as long as names can be.
-  const std::filesystem::path folder = std::filesystem::path(target).parent_path();
-  std::string temporary = (folder / ".ebb.XXXXXX").string();
-  FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
-  if (!file.valid()) return fail(system_error("write", path));
-  const bool done = write_all(file.get(), pieces) && ::fchmod(file.get(), mode_for(target)) == 0 &&
-                    file.close() && ::rename(temporary.c_str(), target.c_str()) == 0;
-  if (!done) {
-    const int cause = errno;
-    ::unlink(temporary.c_str());
-    errno = cause;
-    return fail(system_error("write", path));
+  for (NewFile& file : written) {
+    if (Status ok = file.put_in_place(); !ok) return ok;
+  }
+  for (const FileContent& each : files) {
+    if (is_replaced(each.path)) continue;
+    const std::string_view content = each.content;
+    if (Status ok = write_directly(each.path, std::span(&content, 1)); !ok) return ok;
   }
   return {};
 }

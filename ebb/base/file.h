@@ -41,6 +41,15 @@ class MappedFile {
 // The same for a content in pieces, which need not be put together first.
 [[nodiscard]] Status write_file(const std::string& path, std::span<const std::string_view> pieces);
 
+// Several files that belong together: all of them are written beside their names before the first
+// gets its own, so that what cannot be written leaves the others as they were, too. What is no
+// regular file is written to last.
+struct FileContent {
+  std::string path;
+  std::string content;
+};
+[[nodiscard]] Status write_files(std::span<const FileContent> files);
+
 // For messages: a standard error that is closed or full is nobody's to hear of.
 void write_to_stderr(std::string_view text);
 

@@ -89,6 +89,17 @@ TEST_F(FileTest, AFailureLeavesNothingBehind) {
   EXPECT_EQ(files(), 0U);
 }
 
+TEST_F(FileTest, SeveralAreWrittenOrNone) {
+  ASSERT_TRUE(write_files(std::vector<FileContent>{{path("a"), "1"}, {path("b"), "2"}}));
+  EXPECT_EQ(read_file(path("a")).value() + read_file(path("b")).value(), "12");
+  const Status refused = write_files(std::vector<FileContent>{
+      {path("a"), "new"}, {path("c"), "new"}, {path("no/such/folder"), "new"}});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("no/such/folder: No such file"), std::string::npos);
+  EXPECT_EQ(read_file(path("a")).value(), "1");
+  EXPECT_EQ(files(), 2U);
+}
+
 TEST_F(FileTest, PermissionsAndLinksAreKept) {
   ASSERT_TRUE(write_file(path("f"), "old"));
   ASSERT_EQ(::chmod(path("f").c_str(), 0640), 0);

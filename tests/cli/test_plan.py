@@ -234,6 +234,8 @@ def test_absurd_budgets_are_wrong_usage(ebb, step, budget):
         (["--budget", "60%", "-o", "a", "--trace", "./a"], "would be one file"),
         (["--budget", "60%", "--no-swap", "--no-recompute"], "leave nothing to plan with"),
         (["--budget", "60%", "--json", "-o", "-"], "want standard output"),
+        (["--sweep", "60%,,40%"], "the budget '' cannot be read"),
+        (["--sweep", "60%,"], "the budget '' cannot be read"),
         (["--sweep", "60%", "-o", "x.plan"], "take one of its budgets"),
         (["--budget", "60%", "--model", "h2000"], "h200"),
         (["--budget", "60%", "--host-budget", "some"], "--host-budget"),
@@ -244,6 +246,14 @@ def test_wrong_usage_is_said(ebb, step, options, said):
     done = ebb("plan", step, *options)
     assert done.returncode == 2
     assert said in done.stderr
+
+
+def test_a_trace_that_cannot_be_written_leaves_no_plan(ebb, step, tmp_path):
+    before = sorted(tmp_path.iterdir())
+    done = plan(ebb, "--budget", "600B", "-o", "step.plan", "--trace", "no/such/folder/trace.json")
+    assert done.returncode == 3
+    assert done.stderr.startswith("ebb: cannot write no/such/folder/trace.json: ")
+    assert sorted(tmp_path.iterdir()) == before
 
 
 def test_unknown_sizes_are_named(ebb, tmp_path):

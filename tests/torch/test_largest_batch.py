@@ -79,11 +79,12 @@ def test_where_not_even_the_lowest_fits_it_says_why():
     ("options", "words"),
     [
         ({"budget": "50%"}, "per cent"),
-        ({"lowest": 0}, "from 0 to None"),
-        ({"lowest": 5, "highest": 4}, "from 5 to 4"),
+        ({"lowest": 0}, "lowest is the smallest batch to try, at least 1, and not 0"),
+        ({"lowest": 5, "highest": 4}, "no batch from lowest=5 to highest=4"),
         ({"lowest": 2.5}, "lowest is how many .* a whole number, and not 2.5"),
         ({"highest": "3"}, "highest is how many .* a whole number, and not '3'"),
         ({"budget": "lots"}, "cannot be read"),
+        ({"host_budget": "50%"}, "a host budget is written '64GiB', and this is '50%'"),
     ],
 )
 def test_what_makes_no_sense_is_refused(options, words):
@@ -107,6 +108,15 @@ def test_a_batch_that_cannot_be_made_does_not_fit(make):
     with pytest.raises(ebb.Error, match="a batch of 6 cannot even be made: .") as caught:
         ebb.torch.largest_batch(*arguments, budget="1GiB", lowest=6)
     assert caught.value.kind == "infeasible"
+
+
+def test_a_step_that_needs_more_than_one_sample_is_told_of_lowest():
+    model = torch.nn.Sequential(torch.nn.Linear(6, 4), torch.nn.BatchNorm1d(4))
+    arguments = (vectors, model, F.cross_entropy, adam(model))
+    with pytest.raises(ValueError, match="more than 1 value per channel") as caught:
+        ebb.torch.largest_batch(*arguments, budget="1GiB")
+    assert caught.value.__notes__ == ["ebb: in the step on make_batch(1); `lowest` is the smallest batch that is tried"]
+    assert ebb.torch.largest_batch(*arguments, budget="1GiB", lowest=2, highest=4) == 4
 
 
 def test_what_fails_otherwise_is_no_want_of_memory():

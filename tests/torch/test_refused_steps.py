@@ -181,6 +181,33 @@ def test_a_failing_second_optimizer_leaves_both_as_they_were():
     assert [type(o.param_groups[0]["lr"]) for o in optimizers] == [float, float]
 
 
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"loss_fn": "mse"}, "loss_fn is a function .* and not 'mse'"),
+        ({"accumulate": 0}, "accumulate is .* a whole number from 1 on, and not 0"),
+        ({"accumulate": "2"}, "accumulate is .* a whole number from 1 on, and not '2'"),
+        ({"accumulate": True}, "accumulate is .* a whole number from 1 on, and not True"),
+        ({"autocast": "bf16"}, "autocast is the type to compute in, .* and not 'bf16'"),
+        ({"autocast": True}, "autocast is the type to compute in, .* and not True"),
+        ({"autocast": torch.float64}, "autocast is the type to compute in, .* and not torch.float64"),
+        ({"clip_grad_norm": -1}, "clip_grad_norm is .* and not -1"),
+        ({"clip_grad_norm": float("nan")}, "clip_grad_norm is .* and not nan"),
+        ({"clip_grad_norm": "1"}, "clip_grad_norm is .* and not '1'"),
+        ({"host_budget": 1.5}, "a host budget is written '64GiB', and this is 1.5"),
+        ({"host_budget": "50%"}, "a host budget is written '64GiB', and this is '50%'"),
+        ({"host_budget": "auto"}, "a host budget is written '64GiB', and this is 'auto'"),
+        ({"host_budget": ""}, "a host budget is written '64GiB', and this is ''"),
+    ],
+)
+def test_arguments_that_make_no_sense_are_refused_by_name(options, words):
+    model = perceptron()
+    arguments = {"loss_fn": F.cross_entropy, "optimizer": sgd(model), "batch": vectors(6)}
+    with pytest.raises(ebb.Error, match=words) as caught:
+        ebb.torch.compile(model, **{**arguments, **options})
+    assert caught.value.kind == "usage"
+
+
 def test_an_optimizer_of_another_model_is_refused_before_anything_is_captured():
     class Untouched(nn.Linear):
         def forward(self, x):

@@ -1,5 +1,6 @@
 #include "ebb/plan/plan.h"
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -27,7 +28,7 @@ struct PlanCommand {
   std::string output;
   std::string trace;
   std::string explain;
-  std::vector<std::string> sweep;
+  std::string sweep;
   std::string min_bytes = "1B";
   std::string time_limit;
   std::optional<std::uint32_t> evaluations;
@@ -107,10 +108,12 @@ Result<PlanOptions> read_options(const PlanCommand& command, const CostModel& mo
 Result<int> run_sweep(const PlanCommand& command, const Graph& graph, const CostModel& model,
                       const PlanOptions& options, Bytes unconstrained) {
   std::vector<Bytes> budgets;
-  for (const std::string& text : command.sweep) {
-    const auto budget = parse_budget(text, unconstrained);
+  for (std::size_t begin = 0; begin <= command.sweep.size();) {
+    const std::size_t end = std::min(command.sweep.find(',', begin), command.sweep.size());
+    const auto budget = parse_budget(command.sweep.substr(begin, end - begin), unconstrained);
     if (!budget) return fail(budget.error());
     budgets.push_back(*budget);
+    begin = end + 1;
   }
   Progress progress("planning");
   const auto done = sweep(graph, model.device, options, budgets, [&](std::size_t count) {
@@ -136,7 +139,6 @@ Result<Planned> plan_one(const PlanCommand& command, const Graph& graph, const C
 }
 
 Status write_outputs(const PlanCommand& command, const Graph& graph, const Planned& planned) {
-  // What may fail comes first, so that nothing is written by halves.
   std::string explained;
   if (!command.explain.empty()) {
     auto text = explain_tensor(graph, planned, command.explain);
@@ -144,12 +146,12 @@ Status write_outputs(const PlanCommand& command, const Graph& graph, const Plann
     explained = std::move(*text);
   }
   const Plan& plan = *planned.plan;
-  if (!command.output.empty()) {
-    if (auto ok = write_file(command.output, to_text(plan.file)); !ok) return ok;
-  }
+  std::vector<FileContent> files;
+  if (!command.output.empty()) files.push_back({command.output, to_text(plan.file)});
   if (!command.trace.empty()) {
-    if (auto ok = write_file(command.trace, to_trace(plan.graph, plan.timeline)); !ok) return ok;
+    files.push_back({command.trace, to_trace(plan.graph, plan.timeline)});
   }
+  if (auto ok = write_files(files); !ok) return ok;
   write_to_stderr(to_text(planned));
   if (!explained.empty()) return write_file("-", explained);
   return command.json ? write_file("-", to_json(planned)) : Status();
@@ -213,8 +215,7 @@ Command add_plan(CLI::App& app) {
   command
       ->add_option("--sweep", options->sweep,
                    "Plan for each of these budgets and print a table: 100%,80%,60%")
-      ->type_name("BUDGET,..")
-      ->delimiter(',');
+      ->type_name("BUDGET,..");
   command
       ->add_option("--explain", options->explain,
                    "Print what is done with this tensor, and what else would have come of it")

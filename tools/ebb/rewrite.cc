@@ -137,17 +137,17 @@ Result<int> rewrite(const RewriteOptions& options) {
   auto done = rewrite_graph(graph, options, was_any_rewritten(*functions));
   if (!done) return fail(done.error());
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  const auto written = [&] {
+  auto written = [&] {
     const Progress progress("writing");
     return in_form(*form, *input, done->graph, options.tensorflow);
   }();
   if (!written) return fail(written.error());
-  // The graph last: where it is, all is.
+  std::vector<FileContent> files;
   if (!options.plan.empty()) {
-    const std::string text = to_text(plan_of(graph, done->graph, done->journal));
-    if (auto ok = write_file(options.plan, text); !ok) return fail(ok.error());
+    files.push_back({options.plan, to_text(plan_of(graph, done->graph, done->journal))});
   }
-  if (auto ok = write_file(options.output.path, *written); !ok) return fail(ok.error());
+  files.push_back({options.output.path, *std::move(written)});
+  if (auto ok = write_files(files); !ok) return fail(ok.error());
   write_to_stderr(before_note(graph) + lms_summary(graph, *done) + functions_summary(*functions));
   if (!options.json) return 0;
   const std::string json = lms_json(graph, *done, took.count());

@@ -12,11 +12,11 @@ import torch
 from ebb import Error
 
 from ._batch import batch_arguments
+from ._budget import as_budget, as_host_budget
 from ._capture import capture_step
 from ._load import _runtime
 from ._memory import is_shortage
 from ._progress import Progress
-from ._step import as_budget
 from ._step_function import Task
 
 
@@ -57,15 +57,17 @@ def largest_batch(
         raise Error("the largest batch for a budget in per cent of what it needs is any; give bytes: '16GiB'")
     lowest = _count("lowest", lowest)
     highest = None if highest is None else _count("highest", highest)
-    if lowest < 1 or (highest is not None and highest < lowest):
-        raise Error(f"batches from {lowest} to {highest} are none")
+    if lowest < 1:
+        raise Error(f"lowest is the smallest batch to try, at least 1, and not {lowest}")
+    if highest is not None and highest < lowest:
+        raise Error(f"there is no batch from lowest={lowest} to highest={highest}")
     if host_budget is None:
         host_budget = _runtime.available_host_bytes() // 10 * 9  # some for everything else
     task = Task(
         model, loss_fn, optimizer, clip_grad_norm=clip_grad_norm, autocast=autocast, scaler=scaler
     )
     with Progress() as progress:
-        attempt = _Attempts(make_batch, task, budget, as_budget(host_budget), progress)
+        attempt = _Attempts(make_batch, task, budget, as_host_budget(host_budget), progress)
         return _search(attempt, lowest, highest)
 
 
@@ -144,7 +146,11 @@ class _Attempts:
     def _plan(self, n: int) -> None:
         args, kwargs = batch_arguments((self._make_batch(n),), {})
         task = self._task
-        captured = capture_step(task.step, args, kwargs, modules=task.model, optimizers=task.optimizers)
+        try:
+            captured = capture_step(task.step, args, kwargs, modules=task.model, optimizers=task.optimizers)
+        except Exception as error:
+            error.add_note(f"ebb: in the step on make_batch({n}); `lowest` is the smallest batch that is tried")
+            raise
         if captured.text in self._texts:
             raise Error(f"make_batch({n}) gives a batch like one of another size")
         self._texts.add(captured.text)

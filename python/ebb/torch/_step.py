@@ -19,6 +19,7 @@ import ebb
 from ebb import Error
 
 from ._batch import batch_arguments
+from ._budget import as_budget, as_host_budget
 from ._captured import Captured
 from ._files import replaced
 from ._fill import fill
@@ -56,7 +57,7 @@ class Step:
         self._function = function
         self._other_batches = other_batches
         self._task = task  # whose step the function is; none where it is the user's own
-        host = "" if host_budget is None else as_budget(host_budget)
+        host = "" if host_budget is None else as_host_budget(host_budget)
         outside = OutsideMeter(captured.device)
         known = _runtime.Measurements()
         with Progress() as progress:
@@ -292,11 +293,3 @@ def _in_eval_mode(model: torch.nn.Module) -> Iterator[None]:
     finally:
         for part, training in modes:
             part.training = training
-
-
-def as_budget(budget: str | int) -> str:
-    if isinstance(budget, int) and not isinstance(budget, bool):
-        return f"{budget}B"
-    if isinstance(budget, str):
-        return budget.strip()
-    raise Error(f"a budget is written '16GiB', '60%' or 'auto', and this is {budget!r}")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import numbers
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,9 +35,9 @@ class Task:
         self.model = model
         self.loss_fn = loss_fn
         self.optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
-        self._clip_grad_norm = clip_grad_norm
+        self._clip_grad_norm = None if clip_grad_norm is None else _norm(clip_grad_norm)
         self._autocast = autocast
-        self._accumulate = accumulate
+        self._accumulate = _count(accumulate)
         self._scaler = scaler or torch.amp.GradScaler(enabled=False)  # which does nothing
         if not isinstance(model, torch.nn.Module):
             raise Error(f"the model must be a torch.nn.Module, and is a {type(model).__name__}")
@@ -46,8 +48,16 @@ class Task:
                 )
         if not isinstance(self._scaler, torch.amp.GradScaler):
             raise Error(f"the scaler must be a torch.amp.GradScaler, and is a {type(scaler).__name__}")
-        if accumulate < 1:
-            raise Error(f"accumulate must be at least 1, and is {accumulate}")
+        if loss_fn is not None and not callable(loss_fn):
+            raise Error(
+                "loss_fn is a function of the model's output and the target, such as "
+                f"torch.nn.functional.cross_entropy, and not {loss_fn!r}"
+            )
+        if autocast not in (None, torch.bfloat16, torch.float16):
+            raise Error(
+                "autocast is the type to compute in, torch.bfloat16 or torch.float16, and not "
+                f"{autocast!r}"
+            )
 
     def step(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """Loss, backward, optimizer step; returns the loss."""
@@ -118,6 +128,22 @@ def step_function(
 ) -> Callable[..., torch.Tensor]:
     """`step(*batch)` or `step(**batch)`: loss, backward, optimizer step; returns the loss."""
     return Task(model, loss_fn, optimizer, **options).step
+
+
+def _norm(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or math.isnan(value) or value < 0:
+        raise Error(f"clip_grad_norm is the largest norm of the gradients, a number from 0 on, and not {value!r}")
+    return float(value)
+
+
+def _count(value: Any) -> int:
+    try:
+        count = operator.index(value)
+    except TypeError:
+        count = 0
+    if count < 1 or isinstance(value, bool):
+        raise Error(f"accumulate is in how many parts a batch is cut, a whole number from 1 on, and not {value!r}")
+    return count
 
 
 def _loss(loss_fn, output: Any, targets: tuple) -> torch.Tensor:

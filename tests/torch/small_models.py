@@ -156,5 +156,25 @@ def sentences(count: int, length: int, words: int) -> tuple[torch.Tensor, torch.
     return torch.randint(0, words, (count, length)), torch.randint(0, words, (count, length))
 
 
+class Experts(nn.Module):
+    """Each token goes to the two experts that it scores highest, sorted by expert, in one product."""
+
+    def __init__(self, width=16, hidden=32, experts=4, dtype=torch.float32):
+        super().__init__()
+        self.router = nn.Linear(width, experts, dtype=dtype)
+        self.up = nn.Parameter(0.1 * torch.randn(experts, width, hidden, dtype=dtype))
+        self.down = nn.Parameter(0.1 * torch.randn(experts, width, hidden, dtype=dtype))
+
+    def forward(self, x):
+        weights, chosen = self.router(x).softmax(-1).topk(2)
+        order = chosen.flatten().argsort(stable=True)
+        counts = F.one_hot(chosen.flatten(), self.up.size(0)).sum(0)
+        ends = counts.cumsum(0).to(torch.int32)
+        tokens = x[order // 2]
+        hidden = F.relu(F.grouped_mm(tokens, self.up, offs=ends))
+        out = F.grouped_mm(hidden, self.down.transpose(1, 2), offs=ends)
+        return x + torch.zeros_like(x).index_add(0, order // 2, out * weights.flatten()[order, None])
+
+
 def sgd(model: nn.Module) -> torch.optim.Optimizer:
     return torch.optim.SGD(model.parameters(), lr=0.1)

@@ -8,7 +8,8 @@ import torch
 import torch.nn.functional as F
 import torchvision
 from same_bits import differences
-from small_models import Lstm, Transformer, UNet3d, convolutional, images, sentences, word_loss
+from small_models import Experts, Lstm, Transformer, UNet3d, convolutional, images, sentences, word_loss
+from torch import nn
 
 import ebb.torch
 from ebb.torch._step_function import step_function
@@ -28,6 +29,7 @@ MODELS = {
     "resnet": (lambda: torchvision.models.resnet18(num_classes=10), F.cross_entropy, sgd, lambda: images(64, 32)),
     "unet": (UNet3d, F.cross_entropy, adamw, lambda: (torch.randn(1, 1, 16, 16, 16), torch.randint(0, 3, (1, 16, 16, 16)))),
     "transformer": (lambda: Transformer(blocks=3), word_loss, adamw, lambda: sentences(16, 16, 100)),
+    "experts": (lambda: nn.Sequential(*[Experts() for _ in range(3)], nn.Linear(16, 5)), F.cross_entropy, adamw, lambda: (torch.randn(512, 16), torch.randint(0, 5, (512,)))),
     "lstm": (Lstm, word_loss, sgd, lambda: sentences(16, 12, 50)),
 }
 

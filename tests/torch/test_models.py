@@ -1,13 +1,17 @@
 """Real architectures train with the same bits as eager PyTorch."""
 
+import copy
+
 import pytest
 import torch
 import torch.nn.functional as F
 import torchvision
 from same_bits import train_both
-from small_models import Lstm, Transformer, UNet3d, images, sentences, word_loss
+from small_models import Experts, Lstm, Transformer, UNet3d, images, sentences, word_loss
+from torch import nn
 
 import ebb
+import ebb.torch
 
 models = torchvision.models
 
@@ -98,3 +102,30 @@ def test_channels_last_resnet_18(options):
 
     batches = [(x.to(memory_format=torch.channels_last), y) for x, y in [images(2, 64)]]
     check(train_both(resnet, F.cross_entropy, sgd, batches, steps=3, **options))
+
+
+
+def experts(dtype=torch.float32):
+    return nn.Sequential(*[Experts(dtype=dtype) for _ in range(3)], nn.Linear(16, 5, dtype=dtype))
+
+
+def tokens(dtype=torch.float32):
+    return torch.randn(64, 16, dtype=dtype), torch.randint(0, 5, (64,))
+
+
+def loss_in_f32(output, target):
+    return F.cross_entropy(output.float(), target)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+def test_mixture_of_experts(dtype):
+    check(train_both(lambda: experts(dtype), loss_in_f32, sgd, [tokens(dtype), tokens(dtype)]))
+
+
+def test_a_product_that_needs_memory_as_its_data_have_it_is_refused():
+    model = experts(torch.bfloat16)
+    before = copy.deepcopy(model.state_dict())
+    step = ebb.torch.compile(model, loss_in_f32, sgd(model), tokens(torch.bfloat16))
+    with pytest.raises(ebb.Error, match="what it needs depends on its data.*the state is as before.*aten::_grouped_mm"):
+        step(*tokens(torch.bfloat16))
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch._meta_registrations import _create_grouped_mm_output_tensor
 
 from ebb import Error
 
@@ -108,6 +109,16 @@ def result_dtypes(func: torch._ops.OpOverload, bound: dict[str, object], results
     """The element types that the operator's results really have; None when as announced."""
     right = _RESULT_DTYPES.get(func._schema.name)
     return None if right is None else right(bound, results)
+
+
+def announce(func: torch._ops.OpOverload, args: tuple, kwargs: dict) -> object:
+    """What the operator makes of fakes, by PyTorch's word."""
+    if func._schema.name == "aten::_grouped_mm":
+        bound = bind(func, args, kwargs)
+        # Announced for bfloat16 alone; the operator takes f32 and f16 as well.
+        if bound["self"].dtype == bound["mat2"].dtype != torch.bfloat16:
+            return _create_grouped_mm_output_tensor(bound["self"], bound["mat2"], bound["offs"], bound["out_dtype"])
+    return func(*args, **kwargs)
 
 
 def name_of(func: torch._ops.OpOverload) -> str:

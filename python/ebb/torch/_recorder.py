@@ -148,7 +148,7 @@ class Recorder(TorchDispatchMode):
 
     def _run(self, func, args, kwargs):
         with self.fake:
-            out = func(*args, **kwargs)
+            out = _operators.announce(func, args, kwargs)
         if func._schema.name in _operators.MEASURED_RESULTS:
             return self._measured(func, args, kwargs, out)
         return self._corrected(func, args, kwargs, out)

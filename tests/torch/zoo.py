@@ -191,15 +191,15 @@ LANGUAGE = {
 }  # fmt: skip
 
 
-def compile_small(model, loss_fn, optimizer, batch, budget):
+def compile_small(model, loss_fn, optimizer, batch, budget, **options):
     """In the budget, or in the least that is found."""
     try:
-        return ebb.torch.compile(model, loss_fn, optimizer, batch, budget=budget)
+        return ebb.torch.compile(model, loss_fn, optimizer, batch, budget=budget, **options)
     except ebb.Error as error:
         least = re.search(r"least budget found is (\w+)", error.message)
         if error.kind != "infeasible" or not least:
             raise
-        return ebb.torch.compile(model, loss_fn, optimizer, batch, budget=least[1])
+        return ebb.torch.compile(model, loss_fn, optimizer, batch, budget=least[1], **options)
 
 
 def losses_of(step, batch):
@@ -207,14 +207,14 @@ def losses_of(step, batch):
     return [(step(**batch) if isinstance(batch, dict) else step(*batch)).item() for _ in range(STEPS)]
 
 
-def train(make, budget):
+def train(make, budget, **options):
     torch.manual_seed(0)
     model, loss_fn, batch = make()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
     twin = copy.deepcopy(model)
     twin_optimizer = torch.optim.SGD(twin.parameters(), lr=1e-3, momentum=0.9)
-    eager = losses_of(step_function(model, loss_fn, optimizer), batch)
-    with compile_small(twin, loss_fn, twin_optimizer, batch, budget) as step:
+    eager = losses_of(step_function(model, loss_fn, optimizer, **options), batch)
+    with compile_small(twin, loss_fn, twin_optimizer, batch, budget, **options) as step:
         report = step.report()
         losses = losses_of(step, batch)
     wrong = differences(model, optimizer, twin, twin_optimizer)
@@ -229,14 +229,14 @@ def train(make, budget):
     }
 
 
-def tried(make, budget, answer):
+def tried(make, budget, options, answer):
     warnings.simplefilter("ignore")
     torch.use_deterministic_algorithms(True, warn_only=True)  # or eager has other bits than eager
     begin = time.monotonic()
     try:
         with tempfile.TemporaryDirectory() as cache:
             os.environ["EBB_CACHE"] = cache
-            result = train(make, budget)
+            result = train(make, budget, **options)
     except ebb.Error as error:
         result = {"outcome": "refused", "why": f"{error.kind}: {error.message}"}
     except Exception as error:  # whatever a model may throw
@@ -244,11 +244,11 @@ def tried(make, budget, answer):
     answer.send({**result, "seconds": round(time.monotonic() - begin, 1)})
 
 
-def in_a_process(make, budget, limit=300):
+def in_a_process(make, budget, options, limit=300):
     """So that nothing is left of one model for the next."""
     fork = multiprocessing.get_context("fork")
     receive, send = fork.Pipe(duplex=False)
-    process = fork.Process(target=tried, args=(make, budget, send))
+    process = fork.Process(target=tried, args=(make, budget, options, send))
     process.start()
     send.close()
     try:
@@ -267,6 +267,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", default="", metavar="REGEX", help="models whose name has this in it")
     parser.add_argument("--budget", default="50%", help="of each; where that is too little, the least that is found")
+    parser.add_argument("--bf16", action="store_true", help="with autocast to bfloat16")
     parser.add_argument("--json", type=pathlib.Path, metavar="FILE", help="write all of it here")
     options = parser.parse_args()
     models = dict(VISION)
@@ -281,7 +282,7 @@ def main():
     for name, make in models.items():
         if not re.search(options.only, name):
             continue
-        done = results[name] = in_a_process(make, options.budget)
+        done = results[name] = in_a_process(make, options.budget, {"autocast": torch.bfloat16} if options.bf16 else {})
         share = f"{100 * done['budget_bytes'] / done['unconstrained_bytes']:3.0f} %" if "budget_bytes" in done else ""
         moved = f"{done['swapped']} swapped, {done['recomputed']} recomputed" if share else done["why"]
         print(f"{name:40} {done['outcome']:10} {share:6} {moved}", flush=True)

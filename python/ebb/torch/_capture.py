@@ -27,7 +27,7 @@ from ._recorder import Recorder
 from ._scaler import Scalers
 from ._scalars import TracedFloat, TracedMath
 from ._step_function import Task, step_function
-from ._surroundings import Gradients, HostReads, in_users_words, same_generator
+from ._surroundings import Gradients, HostReads, in_users_words, same_generator, unseen_fakes
 from ._text import name_text
 from ._uninterrupted import uninterrupted
 
@@ -149,7 +149,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
     gradients = Gradients(recorder)
     recorder.outside.on_meeting = gradients.watch
     with contextlib.ExitStack() as stack:
-        for context in (names, TracedMath(), in_users_words(), same_generator(), gradients):
+        for context in (names, TracedMath(), in_users_words(), same_generator(), unseen_fakes(), gradients):
             stack.enter_context(context)
         scaling = stack.enter_context(Scalers(recorder, scalers, optimizers))
         watched = stack.enter_context(Optimizers(recorder))
@@ -212,6 +212,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         output_tree=output_tree,
         output_leaves=[TENSOR if isinstance(t, torch.Tensor) else t for t in output_leaves],
         _guards=recorder.tape.guards,
+        decisions=recorder.values.decisions,
         _all_hyperparameters=watched.hyperparameters,
         _modes=[(part, path, part.training) for module in modules for path, part in module.named_modules()],
         _changes=changes,
@@ -254,6 +255,7 @@ def _add_inputs(recorder: Recorder, leaves: list[Any], names: list[str]) -> tupl
         if isinstance(leaf, torch.Tensor):
             fake = recorder.outside.add_input(name, leaf)
             inputs[next(reversed(recorder.outside.declarations))] = leaf
+            recorder.values.add_input(fake, leaf)
             fakes.append(fake.requires_grad_(leaf.requires_grad))
         else:
             fakes.append(leaf)

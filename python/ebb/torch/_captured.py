@@ -12,6 +12,7 @@ import torch.utils._pytree as pytree
 from ebb import Error
 
 from ._changes import Changes, named
+from ._decisions import Decision
 from ._lines import Declaration
 from ._optimizer import Hyperparameter, NewState
 from ._scalars import Guard
@@ -50,6 +51,7 @@ class Captured:
     batch_leaves: list[Any] = dataclasses.field(repr=False)
     output_tree: pytree.TreeSpec = dataclasses.field(repr=False)
     output_leaves: list[Any] = dataclasses.field(repr=False)  # TENSOR where a tensor goes
+    decisions: list[Decision] = dataclasses.field(repr=False)  # what it read of its batch
     _guards: list[Guard] = dataclasses.field(repr=False)
     _all_hyperparameters: dict[str, Hyperparameter] = dataclasses.field(repr=False)
     _modes: list[tuple] = dataclasses.field(repr=False)  # (module, its path, whether it was training)

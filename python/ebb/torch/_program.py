@@ -38,7 +38,8 @@ class Program:
             warnings.warn(f"ebb: {note}", stacklevel=levels_to_user())
 
     def takes(self, leaves: list[Any], tree: pytree.TreeSpec) -> bool:
-        """Whether this is a batch of the structure, shapes, types and memory layout it was made for."""
+        """Whether this is a batch of the structure, shapes, types and memory layout it was made for, and one by which
+        the step decides as it did then."""
         if tree != self.captured.batch_tree:
             return False
         places = iter(self._inputs)
@@ -56,7 +57,8 @@ class Program:
                 or leaf.stride() != place.stride()  # which decides about kernels, and so about bits
             ):
                 return False
-        return True
+        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+        return all(decision.holds(tensors) for decision in self.captured.decisions)
 
     is_timed = False
     """Whether the next runs are timed by operation."""

@@ -1,7 +1,7 @@
 """The programs of a compiled step that take turns in its arena.
 
-The first is the one that was compiled. Batches of another structure, shape, type or memory layout, and
-evaluation, each get one of their own when they first come. All declare the same state in the same
+The first is the one that was compiled. Batches of another structure, shape, type or memory layout, or by
+which the step decides otherwise, and evaluation, each get one of their own when they first come. All declare the same state in the same
 order, so that it lies in the same places, and lay out the rest of the arena as they like.
 """
 
@@ -73,8 +73,9 @@ class Programs:
             if not self._said:
                 self._said = True
                 warnings.warn(
-                    f"batches of more than {self.KEPT} other shapes: the programs for those least recently "
-                    "used are thrown away, and made again when they are needed. Pad batches to a few shapes",
+                    f"batches of more than {self.KEPT} other kinds, by shape or by what the step decides by: the programs "
+                    "for those least recently used are thrown away, and made again when they are needed. Pad batches to a "
+                    "few shapes",
                     stacklevel=4,
                 )
         self._others.append((what, program))

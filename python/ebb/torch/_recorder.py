@@ -12,7 +12,7 @@ variables stays an update.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import torch
@@ -24,6 +24,7 @@ from ebb import Error
 
 from . import _operators
 from ._arguments import Arguments, constants_of
+from ._decisions import BatchValues
 from ._lines import Line, Meta, Result, Storage, shares, strided_attributes
 from ._names import Names
 from ._outside import Outside
@@ -32,6 +33,8 @@ from ._scalars import ScalarTape
 from ._text import name_text
 
 aten = torch.ops.aten
+
+_READERS = (aten._local_scalar_dense.default, aten.equal.default)
 
 
 class Recorder(TorchDispatchMode):
@@ -42,6 +45,7 @@ class Recorder(TorchDispatchMode):
         self.device = device
         self.outside = Outside(fake, names, device)
         self.tape = ScalarTape(self._emit_scalar, seed)
+        self.values = BatchValues()
         self.lines: list[Line] = []
         self.updated: set[str] = set()  # roots of variables that some operation updates
         self.log: list[tuple[str, ...]] | None = None  # operators and constants, when wanted
@@ -112,25 +116,29 @@ class Recorder(TorchDispatchMode):
                 f"{otherwise} has other bits when it is traced than in an eager step, so it cannot be "
                 f"captured ({self.names.place() or user_line()})"
             )
-        if func is aten._local_scalar_dense.default:
-            raise data_dependent("reads a number out of a tensor")
+        if func in _READERS:
+            return self.decide("reads a number out of a tensor", func, *args)
         if _operators.changes_layout_only(func):
             if not isinstance(args[0], FakeTensor):
                 raise Error(
                     f"{_operators.name_of(func)} changes the shape of a parameter in place, at "
                     f"{user_line()}; that cannot be captured"
                 )
+            self.values.forget([args[0]])
             with self.fake:
                 return func(*args, **kwargs)  # whoever reads it next, reads a view
         if self.log is not None:
             self.log.append(constants_of(func, _operators.bind(func, args, kwargs), self.tape))
+        constant = args[0] if func in _operators.LIFTS else None
         args, kwargs = self._to_fakes(func, args, kwargs)
         bound = _operators.bind(func, args, kwargs)
         written = _operators.written_arguments(func, bound)
         if not written:
             out = self._run(func, args, kwargs)
             self._record(func, bound, out)
+            self.values.note(func, args, kwargs, out, constant)
             return out
+        self.values.forget(_tensors(bound, written))
         if not any(self._storage_of(t).is_variable for t in _tensors(bound, written)):
             out = self._record_functional(func, bound, written, args, kwargs)
         else:
@@ -438,7 +446,7 @@ class Recorder(TorchDispatchMode):
     def read_number(self, tensor: torch.Tensor) -> float:
         """What `tensor.item()` gives while a step is captured."""
         if not tensor.dtype.is_floating_point:
-            raise data_dependent("reads an integer out of a tensor")
+            return self.decide("reads an integer out of a tensor", aten._local_scalar_dense.default, tensor)
         source = self.name_of(tensor)
         name, at = self.names.operation("item")
         self._append(
@@ -455,6 +463,13 @@ class Recorder(TorchDispatchMode):
         self._reads += 1
         return self.tape.read_scalar(name, f"item{self._reads}")
 
+    def decide(self, what: str, reader: Callable[..., Any], *args: Any) -> Any:
+        """What is read of tensors, where that follows from the batch alone."""
+        decision = self.values.read(reader, *args)
+        if decision is None:
+            raise data_dependent(what)
+        return decision.outcome
+
     def start_log(self) -> None:
         """Begins to note operators and constants, for comparison with a trial run."""
         self.log = []
@@ -464,8 +479,8 @@ class Recorder(TorchDispatchMode):
 def data_dependent(what: str, error: BaseException | None = None) -> Error:
     return Error(
         f"the step {what} and computes on with it in Python, at {user_line(error)}. A captured step does "
-        "the same operations every time, whatever the data: keep it in tensors (torch.where instead "
-        "of if, masks instead of selections), or do it outside of the step"
+        "the same operations every time, whatever the model computes; it may decide by its batch alone. Keep it in "
+        "tensors (torch.where instead of if, masks instead of selections), or do it outside of the step"
     )
 
 

@@ -150,7 +150,7 @@ class Step:
             args, kwargs, leaves, program = self._find_training(args, kwargs)
             first = self._programs.first
             if program is not first:
-                raise Error(f"trace takes batches of the shape compiled for, and not {describe(leaves)}")
+                raise Error(f"trace takes batches like the one compiled for, and not {describe(leaves)}")
             with replaced(path) as file:  # first: a step that is done stays done
                 first.is_timed = True
                 try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections.abc import Iterator
 from typing import Any
 
@@ -39,8 +40,10 @@ class HostReads(TorchFunctionMode):
         if func is torch.Tensor.__float__:  # Python makes a plain number of it: it would be lost
             raise data_dependent("makes a Python number of a tensor with float()")
         if func is torch.Tensor.__bool__:
-            raise data_dependent("decides by the value of a tensor (if, while, and, or, not)")
-        if func in _VALUES:
+            return self._decide("decides by the value of a tensor (if, while, and, or, not)", func, args[0])
+        if func in (torch.Tensor.__int__, torch.Tensor.__index__, torch.Tensor.tolist):
+            return self._decide("reads the values of a tensor", func, args[0])
+        if func is torch.Tensor.numpy:
             raise data_dependent("reads the values of a tensor")
         if func in _MADE_OF_NUMBERS and any(
             isinstance(leaf, TracedFloat) for leaf in pytree.tree_leaves((args, kwargs))
@@ -55,6 +58,11 @@ class HostReads(TorchFunctionMode):
             return self._set_data(*args)
         return func(*args, **kwargs)
 
+    def _decide(self, what: str, reader, tensor: torch.Tensor):
+        if self.recorder.trial is not None:
+            raise data_dependent(what)
+        return self.recorder.decide(what, reader, tensor)
+
     def _set_data(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
         if self.recorder.trial is not None:
             return
@@ -66,12 +74,6 @@ class HostReads(TorchFunctionMode):
 
 _GET_DATA = torch.Tensor.data.__get__  # compared by value: each look-up makes a new one
 _SET_DATA = torch.Tensor.data.__set__
-_VALUES = (
-    torch.Tensor.tolist,
-    torch.Tensor.numpy,
-    torch.Tensor.__int__,
-    torch.Tensor.__index__,
-)
 _MADE_OF_NUMBERS = (torch.tensor, torch.as_tensor, torch.asarray)
 
 
@@ -112,6 +114,22 @@ def same_generator() -> Iterator[None]:
     finally:
         for (module, name), original in zip(patched, originals, strict=True):
             setattr(module, name, original)
+
+
+@contextlib.contextmanager
+def unseen_fakes() -> Iterator[None]:
+    """A library that is told that it is traced computes in another way, and rounds otherwise: transformers makes masks
+    that an eager step does without."""
+    library = sys.modules.get("transformers.utils.import_utils")
+    original = getattr(library, "is_fake_tensor", None)
+    if original is None:
+        yield
+        return
+    library.is_fake_tensor = lambda tensor: False
+    try:
+        yield
+    finally:
+        library.is_fake_tensor = original
 
 
 class Gradients:

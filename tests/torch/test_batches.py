@@ -250,7 +250,7 @@ def test_a_packed_sequence_is_refused_with_the_line_that_reads_its_sizes():
     lengths = torch.tensor([4, 3, 1])
     packed = nn.utils.rnn.pack_padded_sequence(torch.randn(3, 4, 6), lengths, batch_first=True)
     model = Recurrent()
-    with pytest.raises(ebb.Error, match=r"reads a number out of a tensor.*in forward: return self\.layer"):
+    with pytest.raises(ebb.Error, match=r"needs the values of a tensor inside of PyTorch.*in forward: return self\.layer"):
         ebb.torch.compile(model, F.cross_entropy, sgd(model), ({"x": packed}, torch.zeros(3, dtype=torch.int64)))
 
 

@@ -148,7 +148,7 @@ def test_a_batch_that_cannot_be_captured_is_refused():
             self.inner = perceptron()
 
         def forward(self, x):
-            if len(x) < 5 and x.sum() > 0:
+            if len(x) < 5 and self.inner(x).sum() > 0:
                 x = x + 1
             return self.inner(x)
 
@@ -216,7 +216,7 @@ def test_so_many_programs_are_kept_and_it_is_said_once_when_there_are_more():
         for count in (20, 21, 1, 40):
             batch = vectors(count)
             assert torch.equal(ours[0](*batch), eager[0](*batch))
-    assert [str(warning.message)[:40] for warning in caught] == ["batches of more than 8 other kinds, by sh"]
+    assert [str(warning.message)[:40] for warning in caught] == ["batches of more than 8 other kinds, by s"]
     assert differences(*eager[1:], *ours[1:]) == []
 
 

@@ -34,8 +34,6 @@ from ._text import name_text
 
 aten = torch.ops.aten
 
-_READERS = (aten._local_scalar_dense.default, aten.equal.default)
-
 
 class Recorder(TorchDispatchMode):
     def __init__(self, fake: FakeTensorMode, names: Names, device: torch.device, seed: int = 1):
@@ -116,8 +114,10 @@ class Recorder(TorchDispatchMode):
                 f"{otherwise} has other bits when it is traced than in an eager step, so it cannot be "
                 f"captured ({self.names.place() or user_line()})"
             )
-        if func in _READERS:
+        if func is aten._local_scalar_dense.default:
             return self.decide("reads a number out of a tensor", func, *args)
+        if func is aten.equal.default:
+            return self.decide(f"needs the values of a tensor ({func})", func, *args)
         if _operators.changes_layout_only(func):
             if not isinstance(args[0], FakeTensor):
                 raise Error(

@@ -91,6 +91,10 @@ def in_users_words() -> Iterator[None]:
         raise Error(
             f"PyTorch cannot say what {error} makes without running it ({user_line(error)})"
         ) from error
+    except RuntimeError as error:
+        if "its data is not allocated yet" not in str(error):
+            raise
+        raise data_dependent("needs the values of a tensor inside of PyTorch", error) from error
 
 
 def _no_new_generator_state(*_: Any) -> None:

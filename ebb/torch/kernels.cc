@@ -192,8 +192,15 @@ Status check_returned(const Graph& graph, NodeId node, c10::Device device,
   return {};
 }
 
+// Where there is one element or none in a direction, it does not matter how far the next one is.
 bool lies_as(const at::Tensor& tensor, const TensorType& type) {
-  return tensor.strides() == at::IntArrayRef(strides_of(type)) && tensor.storage_offset() == 0;
+  if (tensor.storage_offset() != 0) return false;
+  const std::vector<std::int64_t> strides = strides_of(type);
+  for (std::size_t i = 0; i < strides.size(); ++i) {
+    const auto dim = static_cast<std::int64_t>(i);
+    if (tensor.size(dim) > 1 && tensor.stride(dim) != strides[i]) return tensor.numel() == 0;
+  }
+  return true;
 }
 
 class TorchKernel final : public exec::Kernel {

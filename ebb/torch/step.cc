@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -23,6 +24,35 @@ namespace {
 
 constexpr std::size_t kCheckedInstructions = 2000;
 constexpr int kMostAttempts = 10;
+
+// Of results that an operator made elsewhere than asked, and that are copied: they lie otherwise in
+// memory than PyTorch had announced when the step was captured. What is read in another order may
+// be rounded in another way. Empty where there are none.
+std::string note_copied_results(const Graph& graph, std::span<const Recipe> recipes) {
+  constexpr Bytes kLeast{65};  // what has fewer may be on the host, and has no order to speak of
+  std::size_t count = 0;
+  TensorId first;
+  for (const NodeId node : graph.nodes()) {
+    const std::vector<Request>& requests = recipes[node.index()].requests;
+    if (requests.empty()) continue;  // nothing that an operator made
+    for (const TensorId result : graph.results(node)) {
+      const StorageId storage = graph.storage(result);
+      if (graph.root(storage) != result || graph.size(storage).value_or(Bytes{}) < kLeast) continue;
+      const auto index = static_cast<std::int32_t>(result.index() - graph.results(node)[0].index());
+      const auto is_it = [&](const Request& request) { return request.result == index; };
+      if (std::any_of(requests.begin(), requests.end(), is_it)) continue;
+      if (count++ == 0) first = result;
+    }
+  }
+  if (count == 0) return {};
+  return fmt::format(
+      "{} result{} otherwise in memory than PyTorch announces and {} copied, first %{} of {}: what "
+      "is computed "
+      "from {} may be rounded otherwise than in an eager step; call .contiguous() before that "
+      "operation",
+      count, count == 1 ? " lies" : "s lie", count == 1 ? "is" : "are", graph.name(first),
+      graph.op(graph.producer(first)), count == 1 ? "it" : "them");
+}
 
 // Adds the time until its end to a sum.
 class Stopwatch {
@@ -132,6 +162,9 @@ Status Step::prepare(Graph graph, const StepOptions& options) {
   Status ok;
   if (lowered) {
     now_ = *std::move(lowered);
+    if (std::string note = note_copied_results(now_->graph, now_->recipes); !note.empty()) {
+      notes_.push_back(std::move(note));
+    }
     ok = fit(kernels, options);
   } else {
     ok = fail(std::move(lowered.error()));

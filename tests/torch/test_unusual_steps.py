@@ -289,3 +289,69 @@ def test_close_frees_the_arena():
     before = resident()
     step.close()
     assert before - resident() > arena / 2
+
+
+# Results that lie otherwise in memory than PyTorch announces: what reads them in another order rounds otherwise.
+
+
+class Shuffle(nn.Module):
+    def forward(self, x):
+        return F.channel_shuffle(x, 2)
+
+
+class Spectrum(nn.Module):
+    def forward(self, x):
+        return torch.fft.irfft2(torch.fft.rfft2(x, dim=(1, 2)) * 0.5, dim=(1, 2))
+
+
+LAYERS = {
+    "reflection": lambda: nn.ReflectionPad2d(2),
+    "replication": lambda: nn.ReplicationPad2d((1, 2, 0, 3)),
+    "channel shuffle": Shuffle,
+    "glu": lambda: nn.Sequential(nn.Conv2d(8, 16, 1), nn.GLU(dim=1)),
+    "spectrum": Spectrum,
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.filterwarnings("error")
+def test_results_lie_as_in_an_eager_step(name):
+    def model():
+        layer = LAYERS[name]
+        return nn.Sequential(nn.Conv2d(3, 8, 3), layer(), nn.Conv2d(8, 8, 3), nn.ReLU(), layer(), nn.Conv2d(8, 4, 3)).to(
+            memory_format=torch.channels_last
+        )
+
+    def loss(output, target):
+        return F.cross_entropy(output, target[:, : output.size(2), : output.size(3)])
+
+    def batch():
+        images = torch.randn(4, 3, 24, 24).contiguous(memory_format=torch.channels_last)
+        return images, torch.randint(0, 4, (4, 30, 30))
+
+    train_both(model, loss, sgd, [batch(), batch()])
+
+
+@torch.library.custom_op("ebb_test::turned", mutates_args=())
+def turned(x: torch.Tensor) -> torch.Tensor:
+    return (2 * x).t().contiguous().t()
+
+
+@turned.register_fake
+def _(x):
+    return torch.empty(x.size())
+
+
+def test_a_result_that_lies_otherwise_than_announced_is_said():
+    class Turned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(6))
+
+        def forward(self, x):
+            return (turned(x) * self.weight).sum()
+
+    model = Turned()
+    with pytest.warns(UserWarning, match=r"1 result lies otherwise in memory than PyTorch announces .* %turned of ebb_test::turned"):
+        step = ebb.torch.compile(model, None, sgd(model), (torch.randn(8, 6),))
+    assert torch.isfinite(step(torch.randn(8, 6)))

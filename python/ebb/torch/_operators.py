@@ -58,8 +58,18 @@ _LAYOUT_ONLY = {
     "aten::unsqueeze_",
 }
 
-# Operators whose results PyTorch knows only after it has run them: their sizes, or whether two are one.
-MEASURED_RESULTS = {"aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"}
+# Operators whose results PyTorch knows only after it has run them: their sizes, how they lie, or whether two are one.
+_MEASURED_RESULTS = {"aten::_fft_r2c", "aten::mkldnn_rnn_layer", "aten::mkldnn_rnn_layer_backward"}
+
+# Operators whose results PyTorch announces as lying row by row, and which lie as the operands do.
+_LIE_AS_OPERANDS = {
+    "aten::_log_softmax_backward_data",
+    "aten::channel_shuffle",
+    "aten::glu_backward",
+    "aten::native_channel_shuffle",
+    "aten::max_unpool2d",
+    *(f"aten::{kind}_pad{n}d{way}" for kind in ("reflection", "replication") for n in (2, 3) for way in ("", "_backward")),
+}
 
 # Operators that return nothing where their output_mask says so, though PyTorch announces a tensor.
 MASKED_RESULTS = {"aten::native_batch_norm_backward"}
@@ -109,6 +119,13 @@ def result_dtypes(func: torch._ops.OpOverload, bound: dict[str, object], results
     """The element types that the operator's results really have; None when as announced."""
     right = _RESULT_DTYPES.get(func._schema.name)
     return None if right is None else right(bound, results)
+
+
+def is_measured(func: torch._ops.OpOverload, bound: dict[str, object]) -> bool:
+    """Whether the operator must be run to know what it makes."""
+    if func._schema.name in _LIE_AS_OPERANDS:
+        return not all(t.is_contiguous() for t in bound.values() if isinstance(t, torch.Tensor))
+    return func._schema.name in _MEASURED_RESULTS
 
 
 def announce(func: torch._ops.OpOverload, args: tuple, kwargs: dict) -> object:

@@ -157,7 +157,7 @@ class Recorder(TorchDispatchMode):
     def _run(self, func, args, kwargs):
         with self.fake:
             out = _operators.announce(func, args, kwargs)
-        if func._schema.name in _operators.MEASURED_RESULTS:
+        if _operators.is_measured(func, _operators.bind(func, args, kwargs)):
             return self._measured(func, args, kwargs, out)
         return self._corrected(func, args, kwargs, out)
 
@@ -183,7 +183,7 @@ class Recorder(TorchDispatchMode):
             )
 
     def _measured(self, func, args, kwargs, out):
-        """Runs the operator on zeros, to learn sizes that PyTorch does not know beforehand."""
+        """Runs the operator on zeros, to learn what PyTorch does not know beforehand."""
 
         def zeros(fake: torch.Tensor) -> torch.Tensor:
             return torch.empty_strided(
@@ -192,6 +192,8 @@ class Recorder(TorchDispatchMode):
 
         real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, zeros, (args, kwargs))
         real = func(*real_args, **real_kwargs)
+        if isinstance(out, torch.Tensor):
+            return out if Meta.of(out) == Meta.of(real) else self._fake_like(real)
 
         settled = []
         for fake, measured in zip(out, real, strict=True):

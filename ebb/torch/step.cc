@@ -25,13 +25,11 @@ namespace {
 constexpr std::size_t kCheckedInstructions = 2000;
 constexpr int kMostAttempts = 10;
 
-// Of results that an operator made elsewhere than asked, and that are copied: they lie otherwise in
-// memory than PyTorch had announced when the step was captured. What is read in another order may
-// be rounded in another way. Empty where there are none.
-std::string note_copied_results(const Graph& graph, std::span<const Recipe> recipes) {
+// Results that an operator made elsewhere than asked, and that are copied: they lie otherwise in
+// memory than PyTorch had announced when the step was captured.
+std::vector<TensorId> find_copied_results(const Graph& graph, std::span<const Recipe> recipes) {
   constexpr Bytes kLeast{65};  // what has fewer may be on the host, and has no order to speak of
-  std::size_t count = 0;
-  TensorId first;
+  std::vector<TensorId> copied;
   for (const NodeId node : graph.nodes()) {
     const std::vector<Request>& requests = recipes[node.index()].requests;
     if (requests.empty()) continue;  // nothing that an operator made
@@ -40,18 +38,20 @@ std::string note_copied_results(const Graph& graph, std::span<const Recipe> reci
       if (graph.root(storage) != result || graph.size(storage).value_or(Bytes{}) < kLeast) continue;
       const auto index = static_cast<std::int32_t>(result.index() - graph.results(node)[0].index());
       const auto is_it = [&](const Request& request) { return request.result == index; };
-      if (std::any_of(requests.begin(), requests.end(), is_it)) continue;
-      if (count++ == 0) first = result;
+      if (std::none_of(requests.begin(), requests.end(), is_it)) copied.push_back(result);
     }
   }
-  if (count == 0) return {};
+  return copied;
+}
+
+// What is read in another order may be rounded in another way.
+std::string note_copied_results(const Graph& graph, std::span<const TensorId> copied) {
+  const bool is_one = copied.size() == 1;
   return fmt::format(
       "{} result{} otherwise in memory than PyTorch announces and {} copied, first %{} of {}: what "
-      "is computed "
-      "from {} may be rounded otherwise than in an eager step; call .contiguous() before that "
-      "operation",
-      count, count == 1 ? " lies" : "s lie", count == 1 ? "is" : "are", graph.name(first),
-      graph.op(graph.producer(first)), count == 1 ? "it" : "them");
+      "is computed from {} may be rounded otherwise than in an eager step",
+      copied.size(), is_one ? " lies" : "s lie", is_one ? "is" : "are", graph.name(copied[0]),
+      graph.op(graph.producer(copied[0])), is_one ? "it" : "them");
 }
 
 // Adds the time until its end to a sum.
@@ -162,9 +162,9 @@ Status Step::prepare(Graph graph, const StepOptions& options) {
   Status ok;
   if (lowered) {
     now_ = *std::move(lowered);
-    if (std::string note = note_copied_results(now_->graph, now_->recipes); !note.empty()) {
-      notes_.push_back(std::move(note));
-    }
+    const std::vector<TensorId> copied = find_copied_results(now_->graph, now_->recipes);
+    if (!copied.empty()) notes_.push_back(note_copied_results(now_->graph, copied));
+    for (const TensorId tensor : copied) copied_results_.emplace_back(now_->graph.name(tensor));
     ok = fit(kernels, options);
   } else {
     ok = fail(std::move(lowered.error()));

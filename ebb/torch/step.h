@@ -128,6 +128,8 @@ class Step {
   // How it was made to fit; null where it fits as it is.
   [[nodiscard]] const Planned* planned() const { return planned_.get(); }
   [[nodiscard]] const Preparation& preparation() const { return preparation_; }
+  // The names of results that lie otherwise in memory than the graph says, and are copied.
+  [[nodiscard]] const std::vector<std::string>& copied_results() const { return copied_results_; }
   // What people should hear of and nobody has been told yet: each is one line.
   [[nodiscard]] std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
@@ -197,6 +199,7 @@ class Step {
   std::unique_ptr<const Planned> planned_;
   Preparation preparation_;
   std::vector<std::string> notes_;
+  std::vector<std::string> copied_results_;
   std::shared_ptr<const exec::Arena> arena_;
   std::shared_ptr<const exec::Arena> host_;
   std::unique_ptr<exec::Executor> executor_;

@@ -234,6 +234,8 @@ void bind(nb::module_& module) {
       .def(
           "settle", [](Step& step) { ok_or_raise(without_lock([&] { return step.settle(); })); },
           "Returns when the device has done all that was put into it.")
+      .def_prop_ro("copied_results", &Step::copied_results,
+                   "The names of results that lie otherwise in memory than the graph says.")
       .def("take_notes", &Step::take_notes,
            "What people should hear of and nobody has been told yet: a line each.")
       .def("report", &report_of, "What was measured and planned, as JSON.")

@@ -342,7 +342,8 @@ def _(x):
     return torch.empty(x.size())
 
 
-def test_a_result_that_lies_otherwise_than_announced_is_said():
+@pytest.mark.filterwarnings("error")
+def test_a_result_that_lies_otherwise_than_announced_is_captured_as_it_lies():
     class Turned(nn.Module):
         def __init__(self):
             super().__init__()
@@ -351,7 +352,5 @@ def test_a_result_that_lies_otherwise_than_announced_is_said():
         def forward(self, x):
             return (turned(x) * self.weight).sum()
 
-    model = Turned()
-    with pytest.warns(UserWarning, match=r"1 result lies otherwise in memory than PyTorch announces .* %turned of ebb_test::turned"):
-        step = ebb.torch.compile(model, None, sgd(model), (torch.randn(8, 6),))
-    assert torch.isfinite(step(torch.randn(8, 6)))
+    step = train_both(Turned, None, sgd, [(torch.randn(8, 6),)])
+    assert "%turned: f32[8,6] strides [1,8] = ebb_test::turned" in step.captured.text

@@ -212,6 +212,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         output_tree=output_tree,
         output_leaves=[TENSOR if isinstance(t, torch.Tensor) else t for t in output_leaves],
         _guards=recorder.tape.guards,
+        calls=recorder.calls,
         decisions=recorder.values.decisions,
         _all_hyperparameters=watched.hyperparameters,
         _modes=[(part, path, part.training) for module in modules for path, part in module.named_modules()],

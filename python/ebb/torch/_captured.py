@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,7 +16,19 @@ from ._changes import Changes, named
 from ._decisions import Decision
 from ._lines import Declaration
 from ._optimizer import Hyperparameter, NewState
+from ._recorder import Call, learn
 from ._scalars import Guard
+
+def capture_as_it_runs(capture: Callable[[], Captured], make: Callable[[Captured], Any]) -> tuple[Captured, Any]:
+    """A captured step and the runtime that is made of it. Where results lie otherwise in memory than PyTorch had
+    announced, the step is captured once more, knowing it: what reads them in another order would round otherwise."""
+    while True:
+        captured = capture()
+        runtime = make(captured)
+        if not learn(captured.calls[name] for name in runtime.copied_results if name in captured.calls):
+            return captured, runtime
+        del runtime  # gives its memory back
+
 
 TENSOR = object()
 """Stands in a list of leaves where a tensor goes."""
@@ -51,6 +64,7 @@ class Captured:
     batch_leaves: list[Any] = dataclasses.field(repr=False)
     output_tree: pytree.TreeSpec = dataclasses.field(repr=False)
     output_leaves: list[Any] = dataclasses.field(repr=False)  # TENSOR where a tensor goes
+    calls: dict[str, Call] = dataclasses.field(repr=False)  # what made the tensors of the graph
     decisions: list[Decision] = dataclasses.field(repr=False)  # what it read of its batch
     _guards: list[Guard] = dataclasses.field(repr=False)
     _all_hyperparameters: dict[str, Hyperparameter] = dataclasses.field(repr=False)

@@ -9,6 +9,7 @@ import torch
 
 from ._batch import batch_arguments
 from ._capture import capture_step
+from ._captured import Captured
 from ._memory import shortage_is_named
 from ._step import OtherBatches, Step
 from ._step_function import Task
@@ -66,9 +67,12 @@ def compile(  # noqa: A001: the name that PyTorch's users expect
         scaler=scaler,
     )
     args, kwargs = batch_arguments((batch,), {})
-    captured = capture_step(task.step, args, kwargs, modules=model, optimizers=optimizer)
+
+    def capture() -> Captured:
+        return capture_step(task.step, args, kwargs, modules=model, optimizers=optimizer)
+
     with shortage_is_named():
-        return Step(captured, task.step, budget, host_budget, other_batches, task)
+        return Step(capture, task.step, budget, host_budget, other_batches, task)
 
 
 def compile_step(
@@ -83,6 +87,9 @@ def compile_step(
     other_batches: OtherBatches = "compile",
 ) -> Step:
     """The same for any function that does a training step (see `capture_step`)."""
-    captured = capture_step(function, args, kwargs, modules=modules, optimizers=optimizers)
+
+    def capture() -> Captured:
+        return capture_step(function, args, kwargs, modules=modules, optimizers=optimizers)
+
     with shortage_is_named():
-        return Step(captured, function, budget, host_budget, other_batches)
+        return Step(capture, function, budget, host_budget, other_batches)

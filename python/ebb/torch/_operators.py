@@ -121,10 +121,10 @@ def result_dtypes(func: torch._ops.OpOverload, bound: dict[str, object], results
     return None if right is None else right(bound, results)
 
 
-def is_measured(func: torch._ops.OpOverload, bound: dict[str, object]) -> bool:
+def is_measured(func: torch._ops.OpOverload, operands: list[torch.Tensor]) -> bool:
     """Whether the operator must be run to know what it makes."""
     if func._schema.name in _LIE_AS_OPERANDS:
-        return not all(t.is_contiguous() for t in bound.values() if isinstance(t, torch.Tensor))
+        return not all(operand.is_contiguous() for operand in operands)
     return func._schema.name in _MEASURED_RESULTS
 
 

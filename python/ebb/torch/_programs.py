@@ -18,6 +18,7 @@ import torch.utils._pytree as pytree
 from ebb import Error
 
 from ._capture import capture_beside
+from ._captured import Captured, capture_as_it_runs
 from ._load import _runtime
 from ._program import Program, view
 from ._progress import Progress
@@ -49,23 +50,23 @@ class Programs:
     def make(self, what: str, function: Callable[..., Any], args: tuple, kwargs: dict) -> Program:
         """Captures a function for such a batch, and makes it ready in the arena."""
         first = self.first.captured
-        captured = capture_beside(
-            self._state.shared(),
-            function,
-            args,
-            kwargs,
-            first.modules,
-            first.optimizers if what == "step" else [],
-        )
-        with Progress() as progress:
-            runtime = _runtime.Step(
-                captured.text,
-                device=str(captured.device),
-                host_budget=self._host_budget,
-                shares_arena_of=self.first.runtime,
-                known=self._known,
-                progress=progress,
-            )
+        optimizers = first.optimizers if what == "step" else []
+
+        def capture() -> Captured:
+            return capture_beside(self._state.shared(), function, args, kwargs, first.modules, optimizers)
+
+        def make(captured: Captured) -> Any:
+            with Progress() as progress:
+                return _runtime.Step(
+                    captured.text,
+                    device=str(captured.device),
+                    host_budget=self._host_budget,
+                    shares_arena_of=self.first.runtime,
+                    known=self._known,
+                    progress=progress,
+                )
+
+        captured, runtime = capture_as_it_runs(capture, make)
         self._state.check_places(lambda name: view(runtime, name))
         program = Program(captured, runtime)
         if len(self._others) == self.KEPT:

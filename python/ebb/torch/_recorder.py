@@ -35,6 +35,20 @@ from ._text import name_text
 aten = torch.ops.aten
 
 
+Call = tuple[torch._ops.OpOverload, tuple[Meta, ...]]
+"""An operator, and what it was given."""
+
+_wrongly_announced: set[Call] = set()
+
+
+def learn(calls: Iterable[Call]) -> bool:
+    """Calls whose results lie otherwise than PyTorch announces: they are run when a step is captured next. Whether any
+    of them is new."""
+    before = len(_wrongly_announced)
+    _wrongly_announced.update(calls)
+    return len(_wrongly_announced) > before
+
+
 class Recorder(TorchDispatchMode):
     def __init__(self, fake: FakeTensorMode, names: Names, device: torch.device, seed: int = 1):
         super().__init__()
@@ -51,6 +65,8 @@ class Recorder(TorchDispatchMode):
         self.trial = None  # who looks at operations instead, while an optimizer is tried out
         self._storages = self.outside.storages
         self._arguments = Arguments(self.name_of, self.tape, device)
+        self.calls: dict[str, Call] = {}  # that made the graph's tensors
+        self._call: Call | None = None  # the last one
         self._read: set[str] = set()  # tensors of the graph that some line reads
         self._shared: set[str] = set()  # roots that are the value of several storages
         self._reads = 0
@@ -157,7 +173,9 @@ class Recorder(TorchDispatchMode):
     def _run(self, func, args, kwargs):
         with self.fake:
             out = _operators.announce(func, args, kwargs)
-        if _operators.is_measured(func, _operators.bind(func, args, kwargs)):
+        operands = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
+        self._call = (func, tuple(Meta.of(operand) for operand in operands))
+        if self._call in _wrongly_announced or _operators.is_measured(func, operands):
             return self._measured(func, args, kwargs, out)
         return self._corrected(func, args, kwargs, out)
 
@@ -191,7 +209,10 @@ class Recorder(TorchDispatchMode):
             ).zero_()
 
         real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, zeros, (args, kwargs))
-        real = func(*real_args, **real_kwargs)
+        try:
+            real = func(*real_args, **real_kwargs)
+        except Exception:  # it does not like zeros
+            return self._corrected(func, args, kwargs, out)
         if isinstance(out, torch.Tensor):
             return out if Meta.of(out) == Meta.of(real) else self._fake_like(real)
 
@@ -201,7 +222,7 @@ class Recorder(TorchDispatchMode):
             if measured is not None and (known or Meta.of(fake) != Meta.of(measured)):
                 fake = self._fake_like(measured)
             settled.append(None if measured is None else fake)
-        return tuple(settled)
+        return settled if isinstance(out, list) else tuple(settled)
 
     def _storage_of(self, fake: FakeTensor) -> Storage:
         self.name_of(fake)
@@ -252,6 +273,7 @@ class Recorder(TorchDispatchMode):
 
     def _add_result(self, line: Line, tensor: FakeTensor, index: int) -> None:
         name = self._result_name(line, index)
+        self.calls[name] = self._call
         meta = Meta.of(tensor)
         key = tensor.untyped_storage()._cdata
         storage = self._storages.get(key)

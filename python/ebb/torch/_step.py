@@ -20,7 +20,7 @@ from ebb import Error
 
 from ._batch import batch_arguments
 from ._budget import as_budget, as_host_budget
-from ._captured import Captured
+from ._captured import Captured, capture_as_it_runs
 from ._files import replaced
 from ._fill import fill
 from ._load import _runtime
@@ -42,15 +42,13 @@ class Step:
 
     def __init__(
         self,
-        captured: Captured,
+        capture: Callable[[], Captured],
         function: Callable[..., Any],
         budget: str | int,
         host_budget: str | int | None = None,
         other_batches: OtherBatches = "compile",
         task: Task | None = None,
     ) -> None:
-        if captured.device.type not in ("cpu", "cuda"):
-            raise Error(f"steps run on the CPU and on CUDA, and this one is on {captured.device}")
         if other_batches not in ("compile", "eager"):
             raise Error(f"other_batches is 'compile' or 'eager', and not {other_batches!r}")
         self._lock = threading.Lock()
@@ -58,17 +56,25 @@ class Step:
         self._other_batches = other_batches
         self._task = task  # whose step the function is; none where it is the user's own
         host = "" if host_budget is None else as_host_budget(host_budget)
-        outside = OutsideMeter(captured.device)
         known = _runtime.Measurements()
-        with Progress() as progress:
-            runtime = _runtime.Step(
-                captured.text,
-                device=str(captured.device),
-                budget=as_budget(budget),
-                host_budget=host,
-                known=known,
-                progress=progress,
-            )
+        outside: OutsideMeter | None = None
+
+        def make(captured: Captured) -> Any:
+            nonlocal outside
+            if captured.device.type not in ("cpu", "cuda"):
+                raise Error(f"steps run on the CPU and on CUDA, and this one is on {captured.device}")
+            outside = outside or OutsideMeter(captured.device)
+            with Progress() as progress:
+                return _runtime.Step(
+                    captured.text,
+                    device=str(captured.device),
+                    budget=as_budget(budget),
+                    host_budget=host,
+                    known=known,
+                    progress=progress,
+                )
+
+        captured, runtime = capture_as_it_runs(capture, make)
         self._captured = captured
         self._stopwatch = Stopwatch(captured.device)
         self._steps_done = 0

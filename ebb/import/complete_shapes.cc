@@ -170,15 +170,23 @@ class Filler {
 void complete_shapes(Graph& graph, std::int64_t batch_size) { Filler(graph, batch_size).run(); }
 
 std::vector<TensorId> empty_unranked(Graph& graph) {
+  std::vector<Bytes> seen(graph.storage_count());  // as much as views of them show
+  for (const TensorId tensor : graph.tensors()) {
+    Bytes& most = seen[graph.storage(tensor).index()];
+    most = std::max(most, extent(graph.type(tensor)).value_or(Bytes{}));
+  }
   GraphEdit edit(graph);
   std::vector<TensorId> unranked;
   for (const TensorId tensor : graph.tensors()) {
     TensorType type = graph.type(tensor);
-    if (type.ranked || element_size(type.dtype) == 0) continue;
+    const auto element = static_cast<std::int64_t>(element_size(type.dtype));
+    if (type.ranked || element == 0) continue;
+    const StorageId storage = graph.storage(tensor);
+    const bool is_root = graph.root(storage) == tensor;
     type.ranked = true;
-    type.dims = {0};
+    type.dims = {is_root ? seen[storage.index()].count / element : 0};
     edit.set_type(tensor, edit.intern(type));
-    unranked.push_back(tensor);
+    if (type.dims[0] == 0) unranked.push_back(tensor);
   }
   return unranked;
 }

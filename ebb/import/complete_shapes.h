@@ -20,7 +20,8 @@ namespace ebb {
 void complete_shapes(Graph& graph, std::int64_t batch_size);
 
 // Takes tensors of which not even the rank is known to be empty: what some kernels keep for others,
-// as `FusedBatchNormV3` does, and what comes out of loops. These.
+// as `FusedBatchNormV3` does, and what comes out of loops. These. Where a view of one is known, as
+// a `Reshape` is, it has as many bytes.
 std::vector<TensorId> empty_unranked(Graph& graph);
 
 // Puts back the types of what was there before, which `original` has under the same ids.

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "ebb/graph/parse.h"
+#include "ebb/graph/verify.h"
 
 namespace ebb {
 namespace {
@@ -74,6 +75,20 @@ TEST(CompleteShapes, WhatHasNoRankIsTakenToBeEmpty) {
                     ->graph;
   EXPECT_THAT(empty_unranked(graph), testing::ElementsAre(graph.find_tensor("kept")));
   EXPECT_EQ(to_text(graph.type(graph.find_tensor("kept"))), "f32[0]");
+}
+
+TEST(CompleteShapes, WhatHasNoRankHasAsManyBytesAsAViewOfIt) {
+  Graph graph = parse(R"(graph step {
+  input %x: f32[4,6]
+  %a: f32[*] = my::norm(%x)
+  %b: f32[3,8] ~ %a = tf::Reshape(%a, %x)
+  return %b
+}
+)")
+                    ->graph;
+  EXPECT_THAT(empty_unranked(graph), testing::IsEmpty());
+  EXPECT_EQ(to_text(graph.type(graph.find_tensor("a"))), "f32[24]");
+  EXPECT_THAT(find_violations(graph, 1), testing::IsEmpty());
 }
 
 TEST(CompleteShapes, TypesCanBePutBack) {

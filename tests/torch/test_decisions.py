@@ -132,14 +132,18 @@ def written(self, x):
         lambda self, x: x.sum() > self.limit,
         lambda self, x: torch.rand(()) > 0.5,
         lambda self, x: (x + torch.rand_like(x)).sum() > 0,
+        lambda self, x: (x / x.abs().max().item()).sum() > 0.5,
+        lambda self, x: (x * self.rates[0].param_groups[0]["lr"]).sum() > 0,
         written,
     ],
-    ids=["parameters", "buffers", "random numbers", "random numbers added", "what was written"],
+    ids=["parameters", "buffers", "random numbers", "random numbers added", "numbers read", "learning rates", "what was written"],
 )
 def test_what_does_not_follow_from_the_batch_alone_is_refused(chooses):
     model = Choosy(chooses)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model.rates = [optimizer]
     with pytest.raises(ebb.Error, match="decides by the value of a tensor .* it may decide by its batch alone"):
-        ebb.torch.compile(model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), (torch.randn(3, 4), torch.tensor([0, 1, 0])))
+        ebb.torch.compile(model, F.cross_entropy, optimizer, (torch.randn(3, 4), torch.tensor([0, 1, 0])))
 
 
 def test_a_library_is_not_told_of_fakes(monkeypatch):

@@ -152,7 +152,9 @@ class Recorder(TorchDispatchMode):
         if not written:
             out = self._run(func, args, kwargs)
             self._record(func, bound, out)
-            self.values.note(func, args, kwargs, out, constant)
+            # Numbers that change from step to step are others here.
+            if all(self.tape.find(leaf) is None for leaf in pytree.tree_leaves((args, kwargs))):
+                self.values.note(func, args, kwargs, out, constant)
             return out
         self.values.forget(_tensors(bound, written))
         if not any(self._storage_of(t).is_variable for t in _tensors(bound, written)):

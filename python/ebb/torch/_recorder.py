@@ -177,7 +177,8 @@ class Recorder(TorchDispatchMode):
             out = _operators.announce(func, args, kwargs)
         operands = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
         self._call = (func, tuple(Meta.of(operand) for operand in operands))
-        if self._call in _wrongly_announced or _operators.is_measured(func, operands):
+        is_wrong = self._call in _wrongly_announced and not _operators.is_random(func)  # which would draw numbers
+        if is_wrong or _operators.is_measured(func, operands):
             return self._measured(func, args, kwargs, out)
         return self._corrected(func, args, kwargs, out)
 

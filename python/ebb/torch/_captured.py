@@ -16,7 +16,7 @@ from ._changes import Changes, named
 from ._decisions import Decision
 from ._lines import Declaration
 from ._optimizer import Hyperparameter, NewState
-from ._recorder import Call, learn
+from ._results import Call, learn
 from ._scalars import Guard
 
 def capture_as_it_runs(capture: Callable[[], Captured], make: Callable[[Captured], Any]) -> tuple[Captured, Any]:

@@ -29,24 +29,11 @@ from ._lines import Line, Meta, Result, Storage, shares, strided_attributes
 from ._names import Names
 from ._outside import Outside
 from ._places import user_line
+from ._results import Call, Results
 from ._scalars import ScalarTape
 from ._text import name_text
 
 aten = torch.ops.aten
-
-
-Call = tuple[torch._ops.OpOverload, tuple[Meta, ...]]
-"""An operator, and what it was given."""
-
-_wrongly_announced: set[Call] = set()
-
-
-def learn(calls: Iterable[Call]) -> bool:
-    """Calls whose results lie otherwise than PyTorch announces: they are run when a step is captured next. Whether any
-    of them is new."""
-    before = len(_wrongly_announced)
-    _wrongly_announced.update(calls)
-    return len(_wrongly_announced) > before
 
 
 class Recorder(TorchDispatchMode):
@@ -58,6 +45,7 @@ class Recorder(TorchDispatchMode):
         self.outside = Outside(fake, names, device)
         self.tape = ScalarTape(self._emit_scalar, seed)
         self.values = BatchValues()
+        self.results = Results(fake, device)
         self.lines: list[Line] = []
         self.updated: set[str] = set()  # roots of variables that some operation updates
         self.log: list[tuple[str, ...]] | None = None  # operators and constants, when wanted
@@ -66,7 +54,6 @@ class Recorder(TorchDispatchMode):
         self._storages = self.outside.storages
         self._arguments = Arguments(self.name_of, self.tape, device)
         self.calls: dict[str, Call] = {}  # that made the graph's tensors
-        self._call: Call | None = None  # the last one
         self._read: set[str] = set()  # tensors of the graph that some line reads
         self._shared: set[str] = set()  # roots that are the value of several storages
         self._reads = 0
@@ -150,7 +137,7 @@ class Recorder(TorchDispatchMode):
         bound = _operators.bind(func, args, kwargs)
         written = _operators.written_arguments(func, bound)
         if not written:
-            out = self._run(func, args, kwargs)
+            out = self.results.run(func, args, kwargs)
             self._record(func, bound, out)
             # Numbers that change from step to step are others here.
             if all(self.tape.find(leaf) is None for leaf in pytree.tree_leaves((args, kwargs))):
@@ -171,61 +158,6 @@ class Recorder(TorchDispatchMode):
         return pytree.tree_map_only(
             torch.Tensor, lambda t: self.outside.fake_of(t, guess, kind), (args, kwargs)
         )
-
-    def _run(self, func, args, kwargs):
-        with self.fake:
-            out = _operators.announce(func, args, kwargs)
-        operands = [leaf for leaf in pytree.tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)]
-        self._call = (func, tuple(Meta.of(operand) for operand in operands))
-        is_wrong = self._call in _wrongly_announced and not _operators.is_random(func)  # which would draw numbers
-        if is_wrong or _operators.is_measured(func, operands):
-            return self._measured(func, args, kwargs, out)
-        return self._corrected(func, args, kwargs, out)
-
-    def _corrected(self, func, args, kwargs, out):
-        """The results as they really are, where PyTorch announces others."""
-        if not isinstance(out, tuple):
-            return out
-        bound = _operators.bind(func, args, kwargs)
-        results = list(out)
-        mask = bound.get("output_mask")
-        if func._schema.name in _operators.MASKED_RESULTS:
-            results = [r if wanted else None for r, wanted in zip(results, mask, strict=True)]
-        dtypes = _operators.result_dtypes(func, bound, results)
-        for i, dtype in enumerate(dtypes or ()):
-            if results[i] is not None and results[i].dtype != dtype:
-                results[i] = self._fake_like(results[i], dtype)
-        return tuple(results)
-
-    def _fake_like(self, tensor: torch.Tensor, dtype: torch.dtype | None = None) -> FakeTensor:
-        with self.fake:
-            return torch.empty_strided(
-                tensor.size(), tensor.stride(), dtype=dtype or tensor.dtype, device=self.device
-            )
-
-    def _measured(self, func, args, kwargs, out):
-        """Runs the operator on zeros, to learn what PyTorch does not know beforehand."""
-
-        def zeros(fake: torch.Tensor) -> torch.Tensor:
-            return torch.empty_strided(
-                fake.size(), fake.stride(), dtype=fake.dtype, device=fake.device
-            ).zero_()
-
-        real_args, real_kwargs = pytree.tree_map_only(torch.Tensor, zeros, (args, kwargs))
-        try:
-            real = func(*real_args, **real_kwargs)
-        except Exception:  # it does not like zeros
-            return self._corrected(func, args, kwargs, out)
-        if isinstance(out, torch.Tensor):
-            return out if Meta.of(out) == Meta.of(real) else self._fake_like(real)
-
-        settled = []
-        for fake, measured in zip(out, real, strict=True):
-            known = any(fake is other for other in settled)
-            if measured is not None and (known or Meta.of(fake) != Meta.of(measured)):
-                fake = self._fake_like(measured)
-            settled.append(None if measured is None else fake)
-        return settled if isinstance(out, list) else tuple(settled)
 
     def _storage_of(self, fake: FakeTensor) -> Storage:
         self.name_of(fake)
@@ -276,7 +208,7 @@ class Recorder(TorchDispatchMode):
 
     def _add_result(self, line: Line, tensor: FakeTensor, index: int) -> None:
         name = self._result_name(line, index)
-        self.calls[name] = self._call
+        self.calls[name] = self.results.call
         meta = Meta.of(tensor)
         key = tensor.untyped_storage()._cdata
         storage = self._storages.get(key)
@@ -305,14 +237,14 @@ class Recorder(TorchDispatchMode):
         if form is not None and len(written) == 1:
             targets = list(_tensors(bound, written))
             if func is aten.copy_.default and self._is_plain_copy(targets[0], bound["src"]):
-                out = self._run(func, args, kwargs)
+                out = self.results.run(func, args, kwargs)
                 source = self._storage_of(bound["src"])
                 self._become(targets[0], source.root, self.name_of(bound["src"]))
                 self._shared.add(source.root)
                 return out
             if func is aten.copy_.default:
                 value = self._copied_value(targets[0], bound["src"])
-                out = self._run(func, args, kwargs)
+                out = self.results.run(func, args, kwargs)
                 self._write(targets[0], value)
                 return out
             with self.fake:
@@ -325,7 +257,7 @@ class Recorder(TorchDispatchMode):
                 for i, value in enumerate(values):
                     self._add_result(line, value, i)
                 self._append(line)
-                out = self._run(func, args, kwargs)
+                out = self.results.run(func, args, kwargs)
                 for target, value in zip(targets, values, strict=True):
                     self._write(target, value)
                 return out
@@ -403,7 +335,7 @@ class Recorder(TorchDispatchMode):
                 targets.append(target)
         line = self._arguments.line(func, bound, written)
         line.keeps = True
-        out = self._run(func, args, kwargs)
+        out = self.results.run(func, args, kwargs)
         given = {id(t) for t in pytree.tree_leaves(bound) if isinstance(t, torch.Tensor)}
         made = [
             t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor) and id(t) not in given

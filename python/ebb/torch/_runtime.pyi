@@ -46,6 +46,10 @@ class Step:
     def settle(self) -> None:
         """Returns when the device has done all that was put into it."""
 
+    @property
+    def copied_results(self) -> list[str]:
+        """The names of results that lie otherwise in memory than the graph says."""
+
     def take_notes(self) -> list[str]:
         """What people should hear of and nobody has been told yet: a line each."""
 

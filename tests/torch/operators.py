@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 import collections
+import functools
 import json
-import multiprocessing
 import os
 import pathlib
 import re
@@ -23,6 +23,7 @@ os.environ["EBB_CACHE"] = "off"
 
 import torch  # noqa: E402
 import torch.utils._pytree as pytree  # noqa: E402
+from own_process import in_own_process  # noqa: E402
 from same_bits import bits  # noqa: E402
 from torch.testing._internal.common_methods_invocations import op_db  # noqa: E402
 
@@ -103,7 +104,7 @@ def compare(op, sample, lies):
     return ("same bits with a note", notes[0]) if notes else ("same bits", "")
 
 
-def try_all(op, count, lies, answer):
+def try_all(op, count, lies):
     warnings.simplefilter("ignore")
     torch.manual_seed(0)
     found = collections.Counter()
@@ -111,8 +112,7 @@ def try_all(op, count, lies, answer):
     try:
         samples = list(op.sample_inputs("cpu", torch.float32, requires_grad=False))
     except Exception as error:
-        answer.send(({"nothing to train": 1}, {"nothing to train": str(error)}))
-        return
+        return {"nothing to train": 1}, {"nothing to train": str(error)}
     if lies is channels_last:
         leaves = [(each, pytree.tree_leaves((each.input, each.args, each.kwargs))) for each in samples]
         samples = [each for each, parts in leaves if any(isinstance(p, torch.Tensor) and p.dim() in (4, 5) for p in parts)]
@@ -121,23 +121,7 @@ def try_all(op, count, lies, answer):
         outcome, why = compare(op, sample, lies)
         found[outcome] += 1
         words.setdefault(outcome, f"example {number}: {why}"[:400])
-    answer.send((dict(found), words))
-
-
-def in_a_process(op, count, lies, limit=120):
-    fork = multiprocessing.get_context("fork")
-    receive, send = fork.Pipe(duplex=False)
-    process = fork.Process(target=try_all, args=(op, count, lies, send))
-    process.start()
-    send.close()
-    try:
-        return receive.recv() if receive.poll(limit) else ({"FAILED": 1}, {"FAILED": f"not done in {limit} s"})
-    except EOFError:
-        process.join()
-        return {"FAILED": 1}, {"FAILED": f"the process ended with {process.exitcode}"}
-    finally:
-        process.kill()
-        process.join()
+    return dict(found), words
 
 
 def main():
@@ -152,7 +136,9 @@ def main():
         name = f"{op.name} {op.variant_test_name}".strip()
         if not op.supports_autograd or torch.float32 not in op.dtypes or not re.search(options.only, name):
             continue
-        found, words = in_a_process(op, options.samples, channels_last if options.channels_last else torch.clone)
+        lies = channels_last if options.channels_last else torch.clone
+        done, why = in_own_process(functools.partial(try_all, op, options.samples, lies), limit=120)
+        found, words = done or ({"FAILED": 1}, {"FAILED": why})
         counts.update(found)
         results[name] = {"outcomes": found, "why": words}
         for outcome in ("OTHER BITS", "FAILED", "refused", "same bits with a note"):

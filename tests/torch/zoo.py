@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import argparse
 import copy
+import functools
 import json
-import multiprocessing
 import os
 import pathlib
 import re
@@ -24,6 +24,7 @@ import warnings
 import torch
 import torch.nn.functional as F
 import torchvision
+from own_process import in_own_process
 from same_bits import differences
 
 import ebb
@@ -229,7 +230,7 @@ def train(make, budget, **options):
     }
 
 
-def tried(make, budget, options, answer):
+def tried(make, budget, options):
     warnings.simplefilter("ignore")
     torch.use_deterministic_algorithms(True, warn_only=True)  # or eager has other bits than eager
     begin = time.monotonic()
@@ -241,26 +242,7 @@ def tried(make, budget, options, answer):
         result = {"outcome": "refused", "why": f"{error.kind}: {error.message}"}
     except Exception as error:  # whatever a model may throw
         result = {"outcome": "FAILED", "why": f"{type(error).__name__}: {error}"}
-    answer.send({**result, "seconds": round(time.monotonic() - begin, 1)})
-
-
-def in_a_process(make, budget, options, limit=300):
-    """So that nothing is left of one model for the next."""
-    fork = multiprocessing.get_context("fork")
-    receive, send = fork.Pipe(duplex=False)
-    process = fork.Process(target=tried, args=(make, budget, options, send))
-    process.start()
-    send.close()
-    try:
-        if receive.poll(limit):
-            return receive.recv()
-        return {"outcome": "FAILED", "why": f"not done in {limit} s"}
-    except EOFError:
-        process.join()
-        return {"outcome": "FAILED", "why": f"the process ended with {process.exitcode}"}
-    finally:
-        process.kill()
-        process.join()
+    return {**result, "seconds": round(time.monotonic() - begin, 1)}
 
 
 def main():
@@ -282,7 +264,9 @@ def main():
     for name, make in models.items():
         if not re.search(options.only, name):
             continue
-        done = results[name] = in_a_process(make, options.budget, {"autocast": torch.bfloat16} if options.bf16 else {})
+        precision = {"autocast": torch.bfloat16} if options.bf16 else {}
+        done, why = in_own_process(functools.partial(tried, make, options.budget, precision), limit=300)
+        done = results[name] = done or {"outcome": "FAILED", "why": why}
         share = f"{100 * done['budget_bytes'] / done['unconstrained_bytes']:3.0f} %" if "budget_bytes" in done else ""
         moved = f"{done['swapped']} swapped, {done['recomputed']} recomputed" if share else done["why"]
         print(f"{name:40} {done['outcome']:10} {share:6} {moved}", flush=True)

@@ -184,7 +184,7 @@ std::vector<TensorId> empty_unranked(Graph& graph) {
     const StorageId storage = graph.storage(tensor);
     const bool is_root = graph.root(storage) == tensor;
     type.ranked = true;
-    type.dims = {is_root ? seen[storage.index()].count / element : 0};
+    type.dims = {is_root ? (seen[storage.index()].count + element - 1) / element : 0};
     edit.set_type(tensor, edit.intern(type));
     if (type.dims[0] == 0) unranked.push_back(tensor);
   }

@@ -82,12 +82,15 @@ TEST(CompleteShapes, WhatHasNoRankHasAsManyBytesAsAViewOfIt) {
   input %x: f32[4,6]
   %a: f32[*] = my::norm(%x)
   %b: f32[3,8] ~ %a = tf::Reshape(%a, %x)
+  %c: f32[*] = my::norm(%x)
+  %d: u8[5] ~ %c = tf::Bitcast(%c)
   return %b
 }
 )")
                     ->graph;
   EXPECT_THAT(empty_unranked(graph), testing::IsEmpty());
   EXPECT_EQ(to_text(graph.type(graph.find_tensor("a"))), "f32[24]");
+  EXPECT_EQ(to_text(graph.type(graph.find_tensor("c"))), "f32[2]") << "not less than its view";
   EXPECT_THAT(find_violations(graph, 1), testing::IsEmpty());
 }
 

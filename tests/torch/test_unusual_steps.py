@@ -354,3 +354,31 @@ def test_a_result_that_lies_otherwise_than_announced_is_captured_as_it_lies():
 
     step = train_both(Turned, None, sgd, [(torch.randn(8, 6),)])
     assert "%turned: f32[8,6] strides [1,8] = ebb_test::turned" in step.captured.text
+
+
+@torch.library.custom_op("ebb_test::turned_unless_zero", mutates_args=())
+def turned_unless_zero(x: torch.Tensor) -> torch.Tensor:
+    if not x.any():
+        raise ValueError("zeros")
+    return (2 * x).t().contiguous().t()
+
+
+@turned_unless_zero.register_fake
+def _(x):
+    return torch.empty(x.size())
+
+
+def test_a_result_of_which_nobody_knows_how_it_lies_is_noted():
+    class Turned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(6))
+
+        def forward(self, x):
+            return (turned_unless_zero(x) * self.weight).sum()
+
+    model = Turned()
+    words = r"1 result lies otherwise in memory than PyTorch announces .* %turned_unless_zero of ebb_test::turned_unless_zero"
+    with pytest.warns(UserWarning, match=words):
+        step = ebb.torch.compile(model, None, sgd(model), (torch.ones(8, 6),))
+    assert step(torch.full((8, 6), 0.5)).item() == 48

@@ -50,7 +50,8 @@ def capture(
     are inputs. A dict, or another mapping, is spread as a whole, and the loss is `loss_fn(output, batch)`. Without
     `loss_fn` the model's output is the loss, or has it as `.loss` or `["loss"]`.
 
-    Nothing is computed, and neither model nor optimizer is changed.
+    Nothing is computed but what the step decides by and a few operators whose results PyTorch does not know
+    beforehand, and neither model nor optimizer is changed.
 
     >>> import torch
     >>> model = torch.nn.Linear(4, 2)

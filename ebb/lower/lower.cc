@@ -95,9 +95,10 @@ class Lowering {
   }
 
   void place_all() {
-    const Arena arena =
-        arrange(graph_, needs_,
-                {.alignment = options_.alignment, .reuse_in_place = options_.reuse_in_place});
+    const Arena arena = arrange(graph_, needs_,
+                                {.alignment = options_.alignment,
+                                 .reuse_in_place = options_.reuse_in_place,
+                                 .enough = options_.enough});
     for (const ResultServed& served : results_served_) {
       program_.servings[served.serving].offset = arena.storages[served.storage.index()];
     }

@@ -1,5 +1,7 @@
 #include "ebb/plan/arena.h"
 
+#include <algorithm>
+
 #include "ebb/order/in_place.h"
 #include "ebb/order/liveness.h"
 #include "ebb/order/variables.h"
@@ -96,7 +98,8 @@ class Arranger {
   }
 
   void lay_out_arena() {
-    const Layout layout = lay_out(buffers_, {.alignment = options_.alignment});
+    const Bytes enough = std::max(Bytes{}, options_.enough - arena_.state_size);
+    const Layout layout = lay_out(buffers_, {.alignment = options_.alignment, .enough = enough});
     place(Residence::kDevice, arena_.state_size, layout);
     arena_.size = arena_.state_size + layout.size;
     arena_.bound = arena_.state_size + layout.bound;

@@ -35,6 +35,7 @@ ArenaNeeds needs_of(const Graph& graph, std::span<const Bytes> workspaces);
 struct ArenaOptions {
   Bytes alignment{64};  // of every place in either block; a power of two
   bool reuse_in_place = true;
+  Bytes enough{};  // an arena of this size will do, as in layout.h
 };
 
 struct Arena {

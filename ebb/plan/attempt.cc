@@ -73,7 +73,8 @@ void fill_in(Plan& plan, const PlanTask& task) {
 void finish(Plan& plan, const PlanTask& task) {
   plan.costs = estimate_costs(plan.graph, task.device, task.options.profile).value();
   plan.timeline = simulate(plan.graph, plan.costs, task.options.clock);
-  plan.arena = arrange_step(plan.graph, plan.costs, plan.timeline, task.device, task.options);
+  plan.arena = arrange_step(plan.graph, plan.costs, plan.timeline, task.device, task.options.clock,
+                            task.options.budget);
   fill_in(plan, task);
 }
 
@@ -155,10 +156,14 @@ class Attempt {
     return try_plans(options_.evaluations, host_budget) || try_plans(0, host_budget);
   }
 
-  // Lays out what the planner chooses; where that needs more than the lines hold, the planner gets
+  // Lays out what the planner chooses. Where the offsets need more than the lines, it is asked for
+  // something else, of which they fit; where it knows of nothing, or offsets do not matter, it gets
   // less the next time. Whether there is a plan in the end.
   bool try_plans(std::optional<std::uint32_t> evaluations, Bytes host_budget) {
     Bytes budget = options_.budget;
+    std::optional<Choices> too_large;  // their offsets
+    Bytes lines;                       // of those
+    Bytes over;
     int refusals = 0;
     for (int attempt = 0; attempt < kMostAttempts;) {
       const std::vector<Gap> gaps = find_gaps(model_);
@@ -169,11 +174,19 @@ class Attempt {
                                            .evaluations = evaluations,
                                            .effort = options_.effort,
                                            .seed = options_.seed,
+                                           .start = too_large ? &*too_large : nullptr,
+                                           .alignment = device_.alignment,
                                            .progress = options_.progress,
                                            .is_out_of_time = options_.is_out_of_time});
       evaluations_ += chosen.evaluations;
-      std::unique_ptr<Plan> plan = make(gaps, chosen, chosen.fits ? budget : chosen.peak);
+      if (too_large && !chosen.fits) {
+        budget = lowered(budget, lines, over, attempt++);
+        too_large.reset();
+        continue;
+      }
+      std::unique_ptr<Plan> plan = make(gaps, chosen, chosen.fits ? chosen.budget : chosen.peak);
       if (!plan) {
+        too_large.reset();  // it may have what was refused
         if (++refusals > kMostRefusals) return false;
         continue;
       }
@@ -181,14 +194,21 @@ class Attempt {
         out_.plan = std::move(plan);
         return true;
       }
-      const Bytes over = plan->arena.size - options_.budget;
+      over = plan->arena.size - options_.budget;
       const Bytes host_over = plan->arena.host_size - options_.host_budget.value_or(kNoLimit);
       if (host_over.count <= 0 && plan->arena.size < out_.least->arena.size) {
         out_.least = std::move(plan);
       }
       if (!chosen.fits) return false;
       if (host_over.count > 0 && host_budget == kNoLimit) return false;
-      if (over.count > 0) budget = lowered(budget, chosen.peak, over, attempt);
+      lines = chosen.peak;
+      if (over.count > 0 && !is_tensorflow(options_.clock)) {
+        // The planner's own look at the offsets misses by little.
+        if (too_large) budget = lowered(budget, budget, over, attempt);
+        too_large = chosen.choices;
+      } else if (over.count > 0) {
+        budget = lowered(budget, lines, over, attempt);
+      }
       if (host_over.count > 0) host_budget = lowered(host_budget, host_budget, host_over, attempt);
       ++attempt;
     }
@@ -246,6 +266,7 @@ class Attempt {
     plan.model = model_;
     plan.gaps = gaps;
     plan.choices = chosen.choices;
+    plan.evaluated_for = budget;
     plan.file = plan_of(original_, plan.graph, rewriter.journal());
     finish(plan, task_);
     return made;
@@ -291,9 +312,10 @@ bool fits(const Plan& plan, const PlanOptions& options) {
 }
 
 Arena arrange_step(const Graph& graph, const StepCosts& costs, const Timeline& timeline,
-                   const Device& device, const PlanOptions& options) {
-  if (!is_tensorflow(options.clock)) {
-    return arrange(graph, needs_of(graph, costs.workspace), {.alignment = device.alignment});
+                   const Device& device, Clock clock, Bytes enough) {
+  if (!is_tensorflow(clock)) {
+    return arrange(graph, needs_of(graph, costs.workspace),
+                   {.alignment = device.alignment, .enough = enough});
   }
   Arena arena;
   arena.size = arena.bound = timeline.device_peak;

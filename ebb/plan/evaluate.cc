@@ -39,6 +39,18 @@ std::vector<Gap> find_gaps(const StepModel& model) {
   return gaps;
 }
 
+std::vector<std::uint32_t> index_gaps(const StepModel& model, const std::vector<Gap>& gaps) {
+  std::vector<std::uint32_t> starts;
+  starts.reserve(model.values.size() + 1);
+  std::uint32_t next = 0;
+  for (std::uint32_t value = 0; value < model.values.size(); ++value) {
+    starts.push_back(next);
+    while (next < gaps.size() && gaps[next].value == value) ++next;
+  }
+  starts.push_back(next);
+  return starts;
+}
+
 Choices choose_nothing(const StepModel& model, const std::vector<Gap>& gaps) {
   Choices choices(gaps.size(), Means::kKeep);
   for (std::size_t i = 0; i < gaps.size(); ++i) {
@@ -55,14 +67,7 @@ Evaluator::Evaluator(const StepModel& model, const std::vector<Gap>& gaps, const
       gaps_(gaps),
       link_(link),
       options_(options),
-      first_gap_(model.values.size() + 1, 0) {
-  std::uint32_t next = 0;
-  for (std::uint32_t value = 0; value < model.values.size(); ++value) {
-    first_gap_[value] = next;
-    while (next < gaps.size() && gaps[next].value == value) ++next;
-  }
-  first_gap_[model.values.size()] = next;
-}
+      first_gap_(index_gaps(model, gaps)) {}
 
 const Evaluation& Evaluator::evaluate(const Choices& choices) {
   choices_ = &choices;
@@ -90,6 +95,7 @@ bool Evaluator::make_lines() {
   out_.outs.clear();
   out_.reads.clear();
   out_.extensions.clear();
+  out_.stays.clear();
   dropped_.clear();
   changes_.clear();
   transients_.clear();
@@ -163,7 +169,11 @@ void Evaluator::end_stay(std::uint32_t value) {
   if (changes_.size() < needed) changes_.resize(needed);
   changes_[state.first_line] += size;
   changes_[state.last_line + 1] -= size;
-  if (state.copy == kNone) state.original_last = state.last_line;
+  add_stay(value, state.last_line);
+  if (state.copy == kNone) {
+    state.original_last = state.last_line;
+    state.original_stay = state.stay;
+  }
   if (state.absent_by == Means::kSwap && !state.is_swapped_out) add_swap_out(value);
   hand_over(value);
 }
@@ -179,7 +189,17 @@ void Evaluator::add_swap_out(std::uint32_t value) {
     transients_[state.original_last] += model_.values[value].size;
     states_[state.taken_by].took_at = kNone;
     state.is_original_taken = false;
+    out_.stays[state.original_stay].is_taken = false;
   }
+}
+
+void Evaluator::add_stay(std::uint32_t value, std::uint32_t last) {
+  State& state = states_[value];
+  PlannedStay stay{.value = value, .first = state.first_line, .last = last};
+  if (state.copy != kNone && !state.is_clone) stay.swap_in = state.copy;
+  if (state.took_at == state.first_line) stay.taken_from = state.took_from;
+  state.stay = static_cast<std::uint32_t>(out_.stays.size());
+  out_.stays.push_back(stay);
 }
 
 Means Evaluator::means_of_tail(std::uint32_t value) const {
@@ -203,6 +223,8 @@ void Evaluator::hand_over(std::uint32_t value) {
     if (out_.lines[line].is_clone && taker.copy != line) continue;
     transients_[line] -= model_.values[value].size;
     taker.took_at = line;
+    taker.took_from = state.stay;
+    out_.stays[state.stay].is_taken = true;
     state.taken_at = line;
     state.taken_by = it.result;
     state.is_original_taken = is_original;
@@ -229,6 +251,8 @@ bool Evaluator::bring(std::uint32_t value, std::uint32_t operation, int depth) {
   if (means == Means::kKeep) {
     // Then it was not let go: its last stay goes on.
     out_.extensions.push_back({value, state.last_line + 1, line});
+    out_.stays[state.stay].is_over = false;
+    out_.stays[state.stay].is_taken = false;
     const Bytes size = model_.values[value].size;
     changes_[state.first_line] -= size;
     changes_[state.last_line + 1] += size;
@@ -258,7 +282,7 @@ bool Evaluator::emit_clone(std::uint32_t value, std::uint32_t operation, int dep
     read(operand);
     --states_[operand].awaited;
   }
-  out_.lines.push_back({producer, true});
+  out_.lines.push_back({producer, true, value});
   transients_.push_back(model_.operations[producer].workspace);
   takes_.push_back(model_.operations[producer].takes);
   if (const Bytes kept = model_.operations[producer].updated; kept > Bytes{}) {
@@ -300,6 +324,7 @@ bool Evaluator::add_memory() {
     changes_[state.first_line] += model_.values[i].size;
     const bool stays = model_.values[i].stays;
     if (!stays) changes_[state.last_line + 1] -= model_.values[i].size;
+    add_stay(i, stays ? static_cast<std::uint32_t>(count - 1) : state.last_line);
   }
   out_.held.resize(count);
   out_.peak = Bytes{};

@@ -22,6 +22,7 @@
 #include <vector>
 
 #include "ebb/plan/clock.h"
+#include "ebb/plan/layout.h"
 #include "ebb/plan/link_clock.h"
 #include "ebb/plan/step_model.h"
 
@@ -42,6 +43,9 @@ struct Gap {
 // What clones may read has a tail, after its last use.
 std::vector<Gap> find_gaps(const StepModel& model);
 
+// By value, and one more: where its gaps begin.
+std::vector<std::uint32_t> index_gaps(const StepModel& model, const std::vector<Gap>& gaps);
+
 using Choices = std::vector<Means>;  // by gap
 // Everything is kept, but nothing beyond its last use if it can be computed again.
 Choices choose_nothing(const StepModel& model, const std::vector<Gap>& gaps);
@@ -50,6 +54,7 @@ Choices choose_nothing(const StepModel& model, const std::vector<Gap>& gaps);
 struct PlannedLine {
   std::uint32_t operation = 0;
   bool is_clone = false;
+  std::uint32_t cloned = kNone;  // the value that a clone is for
 };
 
 struct PlannedSwapIn {
@@ -69,6 +74,18 @@ struct Extension {
   std::uint32_t value = 0;
   std::uint32_t first = 0;  // lines
   std::uint32_t last = 0;
+};
+
+// How long the bytes of a value are at one place: made there or come back, until they may be
+// something else's.
+struct PlannedStay {
+  std::uint32_t value = 0;
+  std::uint32_t first = 0;  // lines, both included
+  std::uint32_t last = 0;
+  std::uint32_t swap_in = kNone;     // that brought it
+  std::uint32_t taken_from = kNone;  // the stay in whose bytes it lies, if that one is_taken
+  bool is_taken = false;             // by the result of its last line
+  bool is_over = true;               // no: it went on after all, and is there again as another
 };
 
 // Who reads which copy: one entry for each line that reads a value that was absent before.
@@ -98,8 +115,9 @@ struct Evaluation {
   std::vector<PlannedSwapOut> outs;  // in the order of their starts
   std::vector<PlannedRead> reads;
   std::vector<Extension> extensions;
-  std::vector<Bytes> held;        // by line, as step 2 says
-  std::vector<Duration> stalled;  // by value: how long lines waited for its copies
+  std::vector<PlannedStay> stays;  // in the order of their ends
+  std::vector<Bytes> held;         // by line, as step 2 says
+  std::vector<Duration> stalled;   // by value: how long lines waited for its copies
 };
 
 inline constexpr Bytes kNoLimit{std::int64_t{1} << 61};
@@ -116,8 +134,17 @@ class Evaluator {
   Evaluator(const StepModel& model, const std::vector<Gap>& gaps, const Link& link,
             const EvaluateOptions& options);
 
+  void set_budget(Bytes budget) { options_.budget = budget; }
+
   // The result is valid until the next call.
   const Evaluation& evaluate(const Choices& choices);
+
+  // Of the last evaluation, which fits: what has to have a place in the arena beside the state, at
+  // which lines. As arena.h will find it in the rewritten step, or nearly so: copies on their way
+  // out end above a line, and those on their way in begin below it.
+  [[nodiscard]] std::vector<LayoutBuffer> buffers() const;
+  // The state: what is there from the start and stays.
+  [[nodiscard]] Bytes state_size() const;
 
  private:
   // Where a value's bytes are, while lines are made.
@@ -135,8 +162,11 @@ class Evaluator {
     std::uint32_t taken_at = kNone;    // the line whose result took its bytes over
     std::uint32_t taken_by = kNone;    // that result
     std::uint32_t took_at = kNone;     // the line at which it took over somebody's bytes itself
-    std::uint32_t original_last = 0;   // the last line of the original's stay
-    bool is_original_taken = false;    // by the result of that line
+    std::uint32_t took_from = kNone;   // the stay whose bytes these are
+    std::uint32_t stay = kNone;        // the last that has ended
+    std::uint32_t original_stay = kNone;
+    std::uint32_t original_last = 0;  // the last line of the original's stay
+    bool is_original_taken = false;   // by the result of that line
   };
 
   bool make_lines();
@@ -146,6 +176,7 @@ class Evaluator {
   void leave(std::uint32_t value, std::uint32_t operation);
   void end_stay(std::uint32_t value);
   void hand_over(std::uint32_t value);
+  void add_stay(std::uint32_t value, std::uint32_t last);
   void add_swap_out(std::uint32_t value);
   [[nodiscard]] Means means_of_tail(std::uint32_t value) const;
   bool add_memory();
@@ -158,7 +189,7 @@ class Evaluator {
   const std::vector<Gap>& gaps_;
   Link link_;
   EvaluateOptions options_;
-  std::vector<std::uint32_t> first_gap_;  // by value, in gaps_
+  std::vector<std::uint32_t> first_gap_;  // by value
   const Choices* choices_ = nullptr;
   std::vector<State> states_;
   std::vector<Bytes> changes_;          // by line, of what is held

@@ -1,7 +1,7 @@
 // The idea: a placer turns an order of the items into offsets, and which order is good depends on
 // the step. So try some, the most promising first, and stop at the bound. If none reaches it,
-// search (slack_search.h) for as long as the effort allows; or, among buffers with fixed offsets,
-// change the best order a little where items stick out.
+// and the best is not enough, search (slack_search.h) for as long as the effort allows; or, among
+// buffers with fixed offsets, change the best order a little where items stick out.
 #include "ebb/plan/layout.h"
 
 #include <algorithm>
@@ -62,7 +62,7 @@ void Walk::attempt(LayoutOrder order, std::int64_t limit, Effort& effort) {
 }
 
 void Walk::improve(Effort& effort) {
-  while (size_ != problem_.bound && effort.any_left()) {
+  while (size_ > problem_.target && effort.any_left()) {
     LayoutOrder changed = changed_order();
     effort.spend(static_cast<std::int64_t>(changed.size() / 8));
     attempt(std::move(changed), size_ + 1, effort);  // also sideways, or it would soon be stuck
@@ -125,9 +125,9 @@ Found search(const LayoutProblem& problem, Effort effort) {
   for (std::size_t i = 0; i < LayoutOrders::count() && low.size() != problem.bound; ++i) {
     low.attempt(orders[i], low.size(), unlimited);
   }
-  if (!problem.room_below_floor || low.size() == problem.bound) {
+  if (!problem.room_below_floor || low.size() <= problem.target) {
     Found found{low.size(), low.offsets()};
-    if (found.size != problem.bound) {
+    if (found.size > problem.target) {
       found.size = SlackSearch(problem).improve(found.size, orders, effort, found.offsets);
     }
     return found;

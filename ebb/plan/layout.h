@@ -32,6 +32,8 @@ struct LayoutOptions {
   // What to spend on a smaller arena when the quick heuristics end above the bound, in units of
   // about a tenth of a microsecond. Counted, not timed: every machine gives the same layout.
   std::int64_t effort = 1'000'000;
+  // An arena of this size will do: where the quick heuristics end above, it is what is sought.
+  Bytes enough{};
 };
 
 struct Layout {

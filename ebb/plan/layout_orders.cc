@@ -55,7 +55,7 @@ LayoutOrders::LayoutOrders(const LayoutProblem& problem) {
   traits_.reserve(problem.items.size());
   for (const LayoutItem& item : problem.items) {
     const auto size = static_cast<double>(item.size);
-    const auto length = static_cast<double>(item.length);
+    const auto length = static_cast<double>(item.length());
     traits_.push_back({.load = static_cast<double>(max_load(item.first, item.last)),
                        .length = length,
                        .size = size,

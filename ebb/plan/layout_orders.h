@@ -22,7 +22,7 @@ class LayoutOrders {
   // What may make an item important.
   struct Traits {
     double load = 0;    // the largest sum of sizes alive together with it at one time
-    double length = 0;  // of its life, in times
+    double length = 0;  // of its life, in sections
     double size = 0;
     double area = 0;  // size * length
     double birth = 0;

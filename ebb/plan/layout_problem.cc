@@ -5,6 +5,7 @@
 #include <iterator>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "ebb/base/check.h"
 
@@ -138,8 +139,7 @@ LayoutProblem make_layout_problem(std::span<const LayoutBuffer> buffers,
     const LayoutItem item{.size = size,
                           .first = section_of(buffer.first),
                           .last = section_of(buffer.last),
-                          .buffer = static_cast<std::uint32_t>(i),
-                          .length = std::int64_t{buffer.last} - buffer.first + 1};
+                          .buffer = static_cast<std::uint32_t>(i)};
     problem.load[item.first] += size;
     problem.load[item.last + 1] -= size;
     if (buffer.at) {
@@ -150,6 +150,11 @@ LayoutProblem make_layout_problem(std::span<const LayoutBuffer> buffers,
       problem.items.push_back(item);
     }
   }
+  // The same problem is the same, in whatever order it is told.
+  std::stable_sort(problem.items.begin(), problem.items.end(),
+                   [](const LayoutItem& a, const LayoutItem& b) {
+                     return std::tie(a.first, a.last, b.size) < std::tie(b.first, b.last, a.size);
+                   });
   check_fixed(problem.fixed);
   problem.floor = find_floor(problem.fixed, sections.size());
   problem.bound = problem.fixed_end;
@@ -163,6 +168,7 @@ LayoutProblem make_layout_problem(std::span<const LayoutBuffer> buffers,
     if (fixed_load < problem.floor[i]) problem.room_below_floor = true;
   }
   problem.load.pop_back();
+  problem.target = std::max(problem.bound, options.enough.count / options.alignment.count);
   return problem;
 }
 

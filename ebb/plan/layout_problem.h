@@ -19,7 +19,8 @@ struct LayoutItem {
   std::uint32_t first = 0;  // sections, both included
   std::uint32_t last = 0;
   std::uint32_t buffer = 0;  // whose item this is
-  std::int64_t length = 0;   // of its life, in times
+
+  [[nodiscard]] std::int64_t length() const { return std::int64_t{last} - first + 1; }
 };
 
 struct FixedItem {
@@ -28,13 +29,14 @@ struct FixedItem {
 };
 
 struct LayoutProblem {
-  std::vector<LayoutItem> items;  // to be placed, in order of their buffers
+  std::vector<LayoutItem> items;  // to be placed, in an order that depends on nothing but them
   std::vector<FixedItem> fixed;
   std::vector<std::int64_t> load;   // by section: the sum of sizes, fixed ones included
   std::vector<std::int64_t> floor;  // by section: the largest end of a fixed item
   bool room_below_floor = false;    // that fixed items leave free, in some section
   std::int64_t fixed_end = 0;       // the largest end of a buffer with a fixed offset
   std::int64_t bound = 0;
+  std::int64_t target = 0;  // nothing smaller is looked for: the bound, or what is enough
 
   [[nodiscard]] std::uint32_t sections() const { return static_cast<std::uint32_t>(load.size()); }
 };

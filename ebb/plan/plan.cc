@@ -39,7 +39,8 @@ Status check_sizes(const Graph& graph, Clock clock) {
     if (graph.size(storage) || element_size(graph.type(graph.root(storage)).dtype) == 0) continue;
     return fail(ErrorKind::kBadInput,
                 fmt::format("the size of %{} is not known ({}), and a plan is made of sizes; fix "
-                            "the batch size and all other dimensions",
+                            "the batch size and all other dimensions (a GraphDef has shapes by "
+                            "as_graph_def(add_shapes=True))",
                             spelled(graph.name(graph.root(storage))),
                             to_text(graph.type(graph.root(storage)))));
   }
@@ -82,7 +83,8 @@ class PlanMaker {
     if (!costs) return fail(costs.error());
     planned_.budget = options_.budget;
     const Timeline timeline = simulate(graph_, *costs, options_.clock);
-    planned_.unconstrained = arrange_step(graph_, *costs, timeline, device_, options_).size;
+    planned_.unconstrained =
+        arrange_step(graph_, *costs, timeline, device_, options_.clock, Bytes{}).size;
     planned_.unconstrained_step = timeline.total;
     if (options_.may_split) splittable_ = find_splittable(graph_);
     if (options_.profile != nullptr && !splittable_.empty()) {
@@ -244,7 +246,7 @@ Result<Bytes> unconstrained_bytes(const Graph& graph, const Device& device,
   const auto costs = estimate_costs(graph, device, options.profile);
   if (!costs) return fail(costs.error());
   const Timeline timeline = simulate(graph, *costs, options.clock);
-  return arrange_step(graph, *costs, timeline, device, options).size;
+  return arrange_step(graph, *costs, timeline, device, options.clock, Bytes{}).size;
 }
 
 }  // namespace ebb

@@ -70,6 +70,7 @@ struct Plan {
   StepModel model;
   std::vector<Gap> gaps;
   Choices choices;
+  Bytes evaluated_for;  // the budget by which the choices have these lines: the plan's, or less
 
   [[nodiscard]] Bytes peak() const { return arena.size; }
   [[nodiscard]] Duration step() const { return timeline.total; }

@@ -1,7 +1,9 @@
 #include "ebb/plan/plan_tensorflow.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -63,14 +65,36 @@ void keep_places_in_file(Graph& graph, const Graph& imported) {
 
 }  // namespace
 
+Result<std::vector<TensorId>> empty_without_rank(Graph& graph) {
+  std::vector<TensorId> unranked = empty_unranked(graph);
+  std::erase_if(unranked, [&](TensorId tensor) {
+    return graph.type(tensor).residence != Residence::kDevice;
+  });
+  std::size_t made = 0;
+  for (const StorageId storage : graph.storages()) {
+    const TensorType& type = graph.type(graph.root(storage));
+    const bool is_on_device = type.residence == Residence::kDevice && element_size(type.dtype) > 0;
+    if (is_on_device && graph.origin(storage) == NodeKind::kOp) ++made;
+  }
+  const auto of_these = std::count_if(unranked.begin(), unranked.end(), [&](TensorId tensor) {
+    return graph.root(graph.storage(tensor)) == tensor;
+  });
+  if (2 * static_cast<std::size_t>(of_these) <= made) return unranked;
+  return fail(ErrorKind::kBadInput,
+              fmt::format("of most tensors not even the rank is known, of %{} for one, and without "
+                          "sizes nothing can be said of memory; write the graph with its shapes: "
+                          "graph.as_graph_def(add_shapes=True)",
+                          spelled(graph.name(unranked.front()))));
+}
+
 Result<TensorFlowPlanned> plan_for_tensorflow(const Graph& imported, const Device& device,
                                               const TensorFlowBudget& budget) {
   TensorFlowPlanned out;
   out.graph = imported;
   if (budget.batch_size) complete_shapes(out.graph, *budget.batch_size);
-  for (const TensorId tensor : empty_unranked(out.graph)) {
-    if (out.graph.type(tensor).residence == Residence::kDevice) out.unranked.push_back(tensor);
-  }
+  auto unranked = empty_without_rank(out.graph);
+  if (!unranked) return fail(unranked.error());
+  out.unranked = *std::move(unranked);
   if (Status ok = check_sizes(out.graph, budget.batch_size.has_value()); !ok)
     return fail(ok.error());
   if (Status ok = check_one_accelerator(out.graph); !ok) return fail(ok.error());

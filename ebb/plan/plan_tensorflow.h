@@ -19,6 +19,10 @@
 
 namespace ebb {
 
+// Takes what has no known rank to be empty (import/complete_shapes.h): what of that is on the
+// device. kBadInput where that is most of what the graph makes: it was written without shapes.
+[[nodiscard]] Result<std::vector<TensorId>> empty_without_rank(Graph& graph);
+
 struct TensorFlowBudget {
   std::string budget;  // "14GiB", or "60%" of what the step takes as it is
   std::optional<std::int64_t> batch_size = std::nullopt;  // of what the graph leaves open

@@ -5,20 +5,23 @@
 #include <cmath>
 #include <limits>
 
+#include "ebb/plan/alike.h"
+#include "ebb/plan/layout.h"
 #include "ebb/plan/load_tree.h"
+#include "ebb/plan/prices.h"
 #include "ebb/plan/stabbing_queue.h"
 
 namespace ebb {
 namespace {
 
-constexpr double kNever = std::numeric_limits<double>::infinity();
 // What a copy's time costs, from nothing, where the link has time to spare, to all of it.
 constexpr std::array kLinkPrices = {0.0, 0.03, 0.1, 0.25, 0.5, 1.0};
-constexpr int kMostRounds = 12;
+constexpr int kMostRounds = 24;
 constexpr std::size_t kFewGaps = 64;
-constexpr int kLongestGuess = 12;  // of a chain whose cost is guessed
 // Lines that search may simulate altogether: about a second.
 constexpr std::uint64_t kDefaultWork = 6'000'000;
+// A tenth of the usual: it is asked often.
+constexpr std::int64_t kLayoutEffort = 100'000;
 
 class Random {
  public:
@@ -47,41 +50,82 @@ class Planner {
         evaluator_(
             model, gaps, link,
             {.budget = options.budget, .host_budget = options.host_budget, .clock = options.clock}),
+        prices_(model, gaps, link_),
         random_(options.seed),
-        gap_starts_(model.values.size() + 1) {
-    std::uint32_t next = 0;
-    for (std::uint32_t value = 0; value < model.values.size(); ++value) {
-      gap_starts_[value] = next;
-      while (next < gaps.size() && gaps[next].value == value) ++next;
-    }
-    gap_starts_.back() = next;
+        budget_(options.budget),
+        gap_starts_(index_gaps(model, gaps)) {
     best_.peak = kNoLimit;
   }
 
   PlannerResult run() {
-    const Choices nothing = choose_nothing(model_, gaps_);
-    best_.choices = nothing;
-    if (try_out(nothing)) return finished();
+    best_.choices = choose_nothing(model_, gaps_);
+    if (options_.start != nullptr) {
+      find_room();
+    } else if (!try_out(best_.choices)) {
+      find_start();
+    }
+    if (best_.fits && !gaps_.empty() && best_.total > least_time()) {
+      search();
+    } else if (best_.fits && options_.progress) {
+      options_.progress(evaluations_, evaluations_, best_.total);
+    }
+    best_.evaluations = evaluations_;
+    return std::move(best_);
+  }
+
+ private:
+  // No step takes less: what its operations take.
+  [[nodiscard]] Duration least_time() const {
+    Duration total{};
+    for (const StepModel::Operation& it : model_.operations) total += it.takes;
+    return total;
+  }
+
+  void find_start() {
+    const Choices nothing = best_.choices;
     // Where nothing fits, all that can go may have to, so that chains need less.
     for (const int part : {4, 3, 2, 0}) {
       // What is tried then does not depend on the budget, so that the least that is found is found
       // again by who asks for it.
       counts_as_least_ = part == 0;
-      const Bytes goal{options_.budget.count / 4 * part};
-      for (const double price : kLinkPrices) {
-        Choices choices = nothing;
-        if (make_fit(choices, price, goal)) trim(choices, price);
-      }
+      if (counts_as_least_) random_ = Random(options_.seed);
+      fit(nothing, Bytes{options_.budget.count / 4 * part});
       if (best_.fits) break;
     }
-    if (best_.fits) search();
-    return finished();
   }
 
- private:
-  PlannerResult finished() {
-    best_.evaluations = evaluations_;
-    return std::move(best_);
+  // The lines of what was chosen fit, but its offsets do not: so there must be less on the lines,
+  // how much less depends on what is left.
+  void find_room() {
+    has_offsets_ = true;
+    const bool is_enough = options_.evaluations == 0U;  // that there is any
+    for (const int percent : {1, 2, 3, 5, 7, 10, 14, 19}) {
+      plan_for(Bytes{options_.budget.count / 100 * (100 - percent)});
+      fit(*options_.start, budget_);
+      if (best_.fits && (is_enough || percent > 6)) return;
+    }
+  }
+
+  // By each price of the link.
+  void fit(const Choices& start, Bytes goal) {
+    for (const double price : kLinkPrices) {
+      Choices choices = start;
+      if (make_fit(choices, price, goal)) trim(choices, price);
+    }
+  }
+
+  void plan_for(Bytes budget) {
+    budget_ = budget;
+    evaluator_.set_budget(budget);
+  }
+
+  // Whether the offsets of the last evaluation fit, where that is asked.
+  [[nodiscard]] bool has_room() const {
+    if (!has_offsets_) return true;
+    const Bytes enough = options_.budget - evaluator_.state_size();
+    const LayoutOptions layout{
+        .alignment = options_.alignment, .effort = kLayoutEffort, .enough = enough};
+    return lay_out(evaluator_.buffers(), layout).size <= enough;
   }
 
   // Simulates, and keeps the best. Whether it fits.
@@ -89,11 +133,12 @@ class Planner {
     ++evaluations_;
     const Evaluation& it = evaluator_.evaluate(choices);
     const bool fits = it.verdict == Verdict::kFits;
-    const bool is_better = fits ? !best_.fits || it.total < best_.total
+    const bool is_better = fits ? (!best_.fits || it.total < best_.total) && has_room()
                                 : !best_.fits && it.verdict == Verdict::kOverBudget &&
                                       it.fits_host && counts_as_least_ && it.peak < best_.peak;
     if (is_better) {
       best_.fits = fits;
+      best_.budget = budget_;
       best_.choices = choices;
       best_.total = it.total;
       best_.peak = it.peak;
@@ -121,8 +166,8 @@ class Planner {
         continue;
       }
       if (last_->verdict != Verdict::kOverBudget) return false;
-      if (round > 0) goal -= last_->peak - options_.budget;
-      if (!reduce(choices, link_price, goal)) return false;
+      if (round > 0) goal -= last_->peak - budget_;
+      if (!reduce(choices, link_price, goal) && !swap_instead(choices)) return false;
     }
     return false;
   }
@@ -137,7 +182,7 @@ class Planner {
     const auto offer = [&](std::uint32_t gap) {
       const auto [price, means] = cheapest(choices, gap, link_price);
       const auto [first, last] = spans_[gap];
-      if (price == kNever || first >= last) return;
+      if (price == Prices::kNever || first >= last) return;
       queue.put(gap, first, last, price);
     };
     for (std::uint32_t gap = 0; gap < gaps_.size(); ++gap) {
@@ -149,7 +194,7 @@ class Planner {
       if (!gap) break;
       const auto [price, means] = cheapest(choices, *gap, link_price);
       if (price > queue.price(*gap) * 1.0001) {  // it has become dearer since
-        if (price == kNever) {
+        if (price == Prices::kNever) {
           queue.remove(*gap);
         } else {
           offer(*gap);
@@ -164,6 +209,31 @@ class Planner {
                Bytes{-model_.values[gaps_[*gap].value].size.count});
     }
     return is_changed;
+  }
+
+  // Where the peak stands in a chain of clones, nothing around it can go: one of what the chain
+  // computes is swapped instead. Whether there is any.
+  bool swap_instead(Choices& choices) {
+    const std::vector<PlannedLine>& lines = last_->lines;
+    std::uint32_t first = last_->peak_line;
+    while (first > 0 && lines[first - 1].is_clone) --first;
+    std::uint32_t end = last_->peak_line;
+    while (end < lines.size() && lines[end].is_clone) ++end;
+    if (end == lines.size()) return false;
+    const std::uint32_t operation = lines[end].operation;  // for which they are computed
+    std::vector<std::uint32_t> found;
+    for (std::uint32_t line = first; line < end; ++line) {
+      const std::uint32_t value = lines[line].cloned;
+      if (!model_.values[value].can_swap || !is_room_on_host(value)) continue;
+      for (std::uint32_t gap = gap_starts_[value]; gap < gap_starts_[value + 1]; ++gap) {
+        const bool is_there = gaps_[gap].after < operation &&
+                              (gaps_[gap].is_tail() || operation <= gaps_[gap].before);
+        if (is_there && choices[gap] == Means::kRecompute) found.push_back(gap);
+      }
+    }
+    if (found.empty()) return false;
+    choices[found[random_.below(static_cast<std::uint32_t>(found.size()))]] = Means::kSwap;
+    return true;
   }
 
   void find_host_use(const Choices& choices) {
@@ -185,86 +255,15 @@ class Planner {
   }
 
   // The price of a byte, in nanoseconds, and by which means.
-  std::pair<double, Means> cheapest(const Choices& choices, std::uint32_t gap, double link_price) {
-    const StepModel::Value& value = model_.values[gaps_[gap].value];
-    const auto size = static_cast<double>(value.size.count);
+  [[nodiscard]] std::pair<double, Means> cheapest(const Choices& choices, std::uint32_t gap,
+                                                  double link_price) const {
     const Distortion distortion = distortions_.empty() ? Distortion{} : distortions_[gap];
-    double price = kNever;
-    Means means = Means::kKeep;
-    if (value.can_swap && is_room_on_host(gaps_[gap].value)) {
-      const Duration copies = copy_time(link_, value.size, CopyDirection::kToHost) +
-                              copy_time(link_, value.size, CopyDirection::kToDevice);
-      price = link_price * static_cast<double>(copies.count()) / size * distortion.swap;
-      means = Means::kSwap;
-    }
-    if (value.can_recompute) {
-      const std::uint32_t before = gaps_[gap].is_tail() ? kNone : gaps_[gap].before;
-      const Chain chain = guess_chain(choices, gaps_[gap].value, before, 0);
-      const double saved = size - chain.kept;
-      const double again = saved > 0 ? chain.takes / saved * distortion.recompute : kNever;
-      if (again < price) {
-        price = again;
-        means = Means::kRecompute;
-      }
-    }
-    return {price, means};
-  }
-
-  // A guess at what it takes to compute a value again for an operation: how long, and how many
-  // bytes are kept for it.
-  struct Chain {
-    double takes = 0;
-    double kept = 0;
-  };
-  // NOLINTNEXTLINE(misc-no-recursion)
-  Chain guess_chain(const Choices& choices, std::uint32_t value, std::uint32_t operation,
-                    int depth) {
-    if (depth > kLongestGuess) return {.takes = kNever};
-    const std::uint32_t producer = model_.values[value].producer;
-    const StepModel::Operation& it = model_.operations[producer];
-    Chain chain{.takes = static_cast<double>((it.takes + it.keeping).count()),
-                .kept = static_cast<double>(it.updated.count)};
-    for (const std::uint32_t operand : model_.operands_of(producer)) {
-      const StepModel::Value& read = model_.values[operand];
-      switch (how_it_is_there(choices, operand, operation)) {
-        case Presence::kThere:
-          break;
-        case Presence::kKept:
-          chain.kept += static_cast<double>(read.size.count);
-          break;
-        case Presence::kComputedAgain: {
-          const Chain more = guess_chain(choices, operand, operation, depth + 1);
-          chain.takes += more.takes;
-          chain.kept += more.kept;
-        }
-      }
-      if (chain.takes == kNever) return chain;
-    }
-    return chain;
-  }
-
-  enum class Presence : std::uint8_t { kThere, kKept, kComputedAgain };
-
-  // Of the value, for an operation that computes something again; kNone: at the end.
-  [[nodiscard]] Presence how_it_is_there(const Choices& choices, std::uint32_t value,
-                                         std::uint32_t operation) const {
-    const auto uses = model_.uses_of(value);
-    const StepModel::Value& it = model_.values[value];
-    if (it.stays) return Presence::kThere;
-    const std::uint32_t end = gap_starts_[value + 1];
-    const bool has_tail = end > gap_starts_[value] && gaps_[end - 1].is_tail();
-    if (uses.empty() || uses.back() < operation) {
-      const Means means = has_tail ? choices[end - 1] : Means::kRecompute;
-      if (means == Means::kSwap) return Presence::kThere;
-      return means == Means::kRecompute && it.can_recompute ? Presence::kComputedAgain
-                                                            : Presence::kKept;
-    }
-    for (std::uint32_t gap = gap_starts_[value]; gap < gap_starts_[value + 1]; ++gap) {
-      if (gaps_[gap].after < operation && operation < gaps_[gap].before) {
-        return choices[gap] == Means::kRecompute ? Presence::kComputedAgain : Presence::kThere;
-      }
-    }
-    return Presence::kThere;
+    const double copies =
+        is_room_on_host(gaps_[gap].value) ? prices_.of_swapping(gap) : Prices::kNever;
+    const double swap = copies == Prices::kNever ? copies : link_price * copies * distortion.swap;
+    const double again = prices_.of_computing_again(choices, gap) * distortion.recompute;
+    if (again < swap) return {again, Means::kRecompute};
+    return {swap, swap == Prices::kNever ? Means::kKeep : Means::kSwap};
   }
 
   // The lines between which a gap's bytes are not used, by the last evaluation.
@@ -306,7 +305,7 @@ class Planner {
       const Bytes size = model_.values[gaps_[gap].value].size;
       const std::uint32_t first = line_of_[gaps_[gap].after] + 1;
       const std::uint32_t last = line_of_[gaps_[gap].before];
-      if (first >= last || load.max(first, last) + size > options_.budget) continue;
+      if (first >= last || load.max(first, last) + size > budget_) continue;
       load.add(first, last, size);
       choices[gap] = Means::kKeep;
       is_changed = true;
@@ -324,6 +323,7 @@ class Planner {
     const auto limit = static_cast<std::uint32_t>(std::min<std::uint64_t>(
         usual * options_.effort, std::numeric_limits<std::uint32_t>::max()));
     const std::uint64_t end = std::uint64_t{evaluations_} + limit;
+    find_alike_gaps();
     Choices choices;
     while (evaluations_ < end) {
       if (options_.is_out_of_time && options_.is_out_of_time()) return;
@@ -342,36 +342,79 @@ class Planner {
         choices = best_.choices;
         change(choices);
       }
-      if (make_fit(choices, price, options_.budget)) trim(choices, price);
+      plan_for(best_.budget);
+      if (has_offsets_ && random_.below(4) == 0) {  // how much is best on the lines is not known
+        const auto percent = static_cast<std::int64_t>(random_.below(7)) - 2;
+        plan_for(std::min(options_.budget, Bytes{budget_.count / 100 * (100 + percent)}));
+      }
+      if (make_fit(choices, price, budget_)) trim(choices, price);
       if (is_fresh) distortions_.clear();
     }
   }
 
   void distort_prices() {
     distortions_.resize(gaps_.size());
+    if (random_.below(2) == 0) {
+      for (const std::vector<std::uint32_t>& alike : alike_) {
+        const double swap = std::ldexp(1.0, static_cast<int>(random_.below(7)) - 3);
+        const double again = std::ldexp(1.0, static_cast<int>(random_.below(7)) - 3);
+        for (const std::uint32_t gap : alike) distortions_[gap] = {swap, again};
+      }
+      return;
+    }
     for (Distortion& it : distortions_) {
       it.swap = std::ldexp(1.0, static_cast<int>(random_.below(7)) - 3);
       it.recompute = std::ldexp(1.0, static_cast<int>(random_.below(7)) - 3);
     }
   }
 
-  // One gap in some number of them, from one to many.
+  // Some gaps, one by one or as many of a kind as there are in a stretch of the step.
   void change(Choices& choices) {
-    const auto count = static_cast<std::uint32_t>(gaps_.size());
-    const std::uint32_t changes = 1U << random_.below(4);
-    for (std::uint32_t i = 0; i < changes; ++i) {
-      const std::uint32_t gap = random_.below(count);
-      const StepModel::Value& value = model_.values[gaps_[gap].value];
-      switch (random_.below(3)) {
-        case 0:
-          choices[gap] = Means::kKeep;
-          break;
-        case 1:
-          if (value.can_swap) choices[gap] = Means::kSwap;
-          break;
-        default:
-          if (value.can_recompute) choices[gap] = Means::kRecompute;
+    const std::uint32_t way = random_.below(4);
+    if (way == 0) {
+      for (std::uint32_t i = 1U << random_.below(4); i > 0; --i) {
+        set(choices, random_.below(static_cast<std::uint32_t>(gaps_.size())), any_means());
       }
+    } else if (way == 1) {
+      for (std::uint32_t i = 1U << random_.below(4); i > 0; --i) {
+        const std::vector<std::uint32_t>& alike = pick_alike();
+        set(choices, alike[random_.below(static_cast<std::uint32_t>(alike.size()))], any_means());
+      }
+    } else {
+      for (std::uint32_t i = 1 + random_.below(2); i > 0; --i) {
+        const std::vector<std::uint32_t>& alike = pick_alike();
+        const auto count = static_cast<std::uint32_t>(alike.size());
+        const std::uint32_t length = std::max(1U, count >> random_.below(4));
+        const std::uint32_t first = random_.below(count - length + 1);
+        const Means means = any_means();
+        for (std::uint32_t k = first; k < first + length; ++k) set(choices, alike[k], means);
+      }
+    }
+  }
+
+  Means any_means() { return static_cast<Means>(random_.below(3)); }
+
+  void set(Choices& choices, std::uint32_t gap, Means means) const {
+    const StepModel::Value& value = model_.values[gaps_[gap].value];
+    if (means == Means::kSwap && !value.can_swap) return;
+    if (means == Means::kRecompute && !value.can_recompute) return;
+    choices[gap] = means;
+  }
+
+  // The more bytes they have altogether, the more often.
+  const std::vector<std::uint32_t>& pick_alike() {
+    const double at = static_cast<double>(random_.next() >> 11U) * 0x1p-53 * weights_.back();
+    const auto found = std::upper_bound(weights_.begin(), weights_.end() - 1, at);
+    return alike_[static_cast<std::size_t>(found - weights_.begin())];
+  }
+
+  void find_alike_gaps() {
+    alike_ = find_alike(model_, gaps_);
+    double total = 0;
+    for (const std::vector<std::uint32_t>& alike : alike_) {
+      total += static_cast<double>(alike.size()) *
+               static_cast<double>(model_.values[gaps_[alike[0]].value].size.count);
+      weights_.push_back(total);
     }
   }
 
@@ -380,7 +423,10 @@ class Planner {
   Link link_;
   const PlannerOptions& options_;
   Evaluator evaluator_;
+  Prices prices_;
   Random random_;
+  Bytes budget_;                           // of the lines that are tried
+  bool has_offsets_ = false;               // what counts as the best
   std::vector<std::uint32_t> gap_starts_;  // by value
   std::vector<std::uint32_t> line_of_;     // by operation
   struct LineSpan {
@@ -400,6 +446,8 @@ class Planner {
   Bytes host_use_;                // of these
   PlannerResult best_;
   std::uint32_t evaluations_ = 0;
+  std::vector<std::vector<std::uint32_t>> alike_;
+  std::vector<double> weights_;  // of the first so many of these, in bytes
 };
 
 }  // namespace

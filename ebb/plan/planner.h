@@ -5,8 +5,9 @@
 // is taken that costs the least for a byte. Computing again costs what its operations take. What a
 // swap costs depends on what else is on the link, so the price of the link is a guess: nothing, all
 // of a copy's time, and values between are tried, and the best of the steps that come out is kept.
-// Then what need not be absent is kept. Then by search: choices are changed here and there, made to
-// fit again, and kept when the step becomes faster; values that others wait for come first.
+// Then what need not be absent is kept. Then by search: choices are changed here and there, or for
+// many blocks that are alike at once (alike.h), made to fit again, and kept when the step becomes
+// faster.
 //
 // Deterministic for a seed and a number of evaluations.
 #pragma once
@@ -27,6 +28,10 @@ struct PlannerOptions {
   std::optional<std::uint32_t> evaluations = std::nullopt;
   std::uint32_t effort = 1;  // multiplies `evaluations`
   std::uint64_t seed = 1;
+  // What was chosen before, of which the lines fitted and the offsets in one arena of the size of
+  // the budget did not. What is chosen now has offsets there, with this alignment, if anything is.
+  const Choices* start = nullptr;
+  Bytes alignment{64};
   std::function<void(std::uint32_t done, std::uint32_t of, Duration best)> progress = nullptr;
   std::function<bool()> is_out_of_time = nullptr;  // asked in search, which then ends
 };
@@ -34,6 +39,8 @@ struct PlannerOptions {
 struct PlannerResult {
   bool fits = false;
   Choices choices;  // where nothing fits, what takes the least memory of all that was found
+  Bytes budget;     // with which these are to be evaluated: the one asked for, or less, so that
+                    // offsets find room
   Duration total{};
   Bytes peak;
   std::uint32_t evaluations = 0;

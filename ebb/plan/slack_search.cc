@@ -64,8 +64,8 @@ std::int64_t SlackSearch::improve(std::int64_t size, const LayoutOrders& orders,
   for (std::size_t i = 0; i < memories.size(); ++i) {
     memories[i] = {.order = orders[i], .blame = std::vector<std::int64_t>(offsets.size())};
   }
-  std::int64_t least = problem_.bound;
-  for (std::size_t tries = 0; size != least && effort.any_left(); ++tries) {
+  std::int64_t least = problem_.target;
+  for (std::size_t tries = 0; size > least && effort.any_left(); ++tries) {
     Memory& memory = memories[tries % memories.size()];
     const std::int64_t ambition = kAmbitions[tries / memories.size() % kAmbitions.size()];
     const std::int64_t aim = size - 1 - (size - 1 - least) * ambition / 8;
@@ -76,8 +76,8 @@ std::int64_t SlackSearch::improve(std::int64_t size, const LayoutOrders& orders,
     for (std::size_t i = 0; i < offsets_.size(); ++i) {
       size = std::max(size, offsets_[i] + problem_.items[i].size);
     }
-    EBB_CHECK(least <= size && size <= aim, "a layout of size {}, sought from {} to {}", size,
-              least, aim);
+    EBB_CHECK(problem_.bound <= size && size <= aim, "a layout of size {}, sought from {} to {}",
+              size, least, aim);
     offsets = offsets_;
   }
   return size;

@@ -12,7 +12,7 @@
 namespace ebb::exec {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kVersion = 2;
 constexpr double kNanosecondsPerSecond = 1e9;
 constexpr Duration kLongest = std::chrono::hours(24);
 constexpr Bytes kLargest{1'000'000'000'000'000};
@@ -74,10 +74,36 @@ Result<Recipe> read_recipe(const Json& requests, const std::string& what) {
   return recipe;
 }
 
+Result<std::vector<OtherStrides>> read_otherwise(const Json& entries, const std::string& what) {
+  const auto refuse = [&] { return bad(fmt::format("'otherwise' of {} is none", what)); };
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
+  if (!entries.is_array()) return refuse();
+  std::vector<OtherStrides> otherwise;
+  for (const Json& entry : entries) {
+    if (!entry.is_object() || entry.size() != 2 || !entry.contains("result") ||
+        !entry.contains("strides") || !entry["strides"].is_array()) {
+      return refuse();
+    }
+    const std::int64_t least = otherwise.empty() ? 0 : otherwise.back().result + std::int64_t{1};
+    const auto result =
+        whole_number(entry["result"], least, std::numeric_limits<std::int32_t>::max());
+    if (!result) return refuse();
+    OtherStrides other{.result = static_cast<std::int32_t>(*result), .strides = {}};
+    for (const Json& value : entry["strides"]) {
+      const auto stride = whole_number(value, 0, kMost);
+      if (!stride) return refuse();
+      other.strides.push_back(*stride);
+    }
+    otherwise.push_back(std::move(other));
+  }
+  return otherwise;
+}
+
 Status read_operation(const Json& entry, std::size_t index, Measurements& operations) {
   const std::string what = fmt::format("operation {}", index + 1);
   if (!entry.is_object()) return bad(fmt::format("{} is {}, not an object", what, shown(entry)));
-  constexpr std::array<std::string_view, 3> kKeys = {"signature", "requests", "seconds"};
+  constexpr std::array<std::string_view, 4> kKeys = {"signature", "requests", "otherwise",
+                                                     "seconds"};
   if (Status ok = check_keys(entry, what, kKeys); !ok) return ok;
   if (!entry.contains("signature") || !entry["signature"].is_string()) {
     return bad(fmt::format("{} has no signature", what));
@@ -87,6 +113,12 @@ Status read_operation(const Json& entry, std::size_t index, Measurements& operat
     auto recipe = read_recipe(entry["requests"], what);
     if (!recipe) return fail(std::move(recipe.error()));
     measured.recipe = *std::move(recipe);
+  }
+  if (entry.contains("otherwise")) {
+    if (!measured.recipe) return bad(fmt::format("{} has 'otherwise' and no requests", what));
+    auto otherwise = read_otherwise(entry["otherwise"], what);
+    if (!otherwise) return fail(std::move(otherwise.error()));
+    measured.recipe->otherwise = *std::move(otherwise);
   }
   if (entry.contains("seconds")) {
     const Json& seconds = entry["seconds"];
@@ -139,6 +171,16 @@ std::string operation_text(const std::string& signature, const Measured& measure
       separator = ", ";
     }
     line += "]";
+    if (!measured.recipe->otherwise.empty()) {
+      line += ", \"otherwise\": [";
+      separator = "";
+      for (const OtherStrides& other : measured.recipe->otherwise) {
+        line += fmt::format(R"({}{{"result": {}, "strides": [{}]}})", separator, other.result,
+                            fmt::join(other.strides, ", "));
+        separator = ", ";
+      }
+      line += "]";
+    }
   }
   if (measured.time) {
     line += fmt::format(

@@ -1,7 +1,7 @@
 // Measurements as a file, with the environment that they hold in.
 //
 //   {
-//    "version": 1,
+//    "version": 2,
 //    "environment": {"device": "Intel(R) Xeon(R) ...", "threads": "2", "torch": "2.11.0", ...},
 //    "link": {"to_host": "53.6GB/s", "to_device": "55.1GB/s", ...},
 //    "operations": [
@@ -14,6 +14,8 @@
 // measurements of another one are worth nothing. The link is there where it was measured, and so
 // are the seconds of an operation and its requests: those for a result have its number, those that
 // a library kept are {"size": 64, "kept": true}, temporaries {"size": 64, "freed_after": 2}.
+// Results that lie otherwise than the signature says are "otherwise": [{"result": 0, "strides": [1,
+// 8]}].
 #pragma once
 
 #include <map>

@@ -10,7 +10,7 @@ namespace {
 using testing::HasSubstr;
 
 constexpr std::string_view kFile = R"({
- "version": 1,
+ "version": 2,
  "environment": {
   "device": "cpu",
   "threads": "2"
@@ -18,14 +18,14 @@ constexpr std::string_view kFile = R"({
  "link": {"to_host":"50GB/s","to_device":"55GB/s","to_host_both":"40GB/s","to_device_both":"41GB/s","latency":"5us","shortest":"6us"},
  "operations": [
   {"signature": "a(f32[8]) -> f32[8]", "requests": [{"size": 32, "result": 0}, {"size": 64, "freed_after": 3}, {"size": 16, "kept": true}], "seconds": 5.2e-06},
-  {"signature": "b() -> f32[8]", "requests": []},
+  {"signature": "b() -> f32[8]", "requests": [], "otherwise": [{"result": 0, "strides": [2]}, {"result": 3, "strides": []}]},
   {"signature": "c() -> f32[8]", "seconds": 0.25}
  ]
 }
 )";
 
 std::string with_operation(std::string_view operation) {
-  return fmt::format(R"({{"version": 1, "environment": {{}}, "operations": [{}]}})", operation);
+  return fmt::format(R"({{"version": 2, "environment": {{}}, "operations": [{}]}})", operation);
 }
 
 std::string error_of(std::string_view json) {
@@ -52,7 +52,10 @@ TEST(MeasurementFile, SaysWhatWasAskedForAndHowLongItTook) {
   EXPECT_EQ(recipe.requests[2].result, Request::kKept);
   EXPECT_EQ(a.time, Duration(5200));
   EXPECT_FALSE(a.is_new);
-  EXPECT_TRUE(file.operations.at("b() -> f32[8]").recipe);
+  const Recipe other = file.operations.at("b() -> f32[8]").recipe.value_or(Recipe{});
+  ASSERT_EQ(other.otherwise.size(), 2U);
+  EXPECT_THAT(other.otherwise[0].strides, testing::ElementsAre(2));
+  EXPECT_EQ(other.otherwise[1].result, 3);
   EXPECT_FALSE(file.operations.at("b() -> f32[8]").time);
   EXPECT_FALSE(file.operations.at("c() -> f32[8]").recipe);
 }
@@ -71,7 +74,7 @@ TEST(MeasurementFile, IsRefusedInAnyPart) {
 }
 
 TEST(MeasurementFile, OfAnotherVersionIsRefusedWhateverElseIsInIt) {
-  EXPECT_THAT(error_of(R"({"version": 2, "new": 1})"), HasSubstr("version 2"));
+  EXPECT_THAT(error_of(R"({"version": 3, "new": 1})"), HasSubstr("version 3"));
   EXPECT_THAT(error_of("{}"), HasSubstr("these are no measurements"));
 }
 
@@ -99,11 +102,22 @@ TEST(MeasurementFile, WhatCannotBeIsRefused) {
   EXPECT_THAT(error(R"({"signature": "a", "requests": [{"size": 1000000000000000, "result": 0},
                                                {"size": 1000000000000000, "result": 1}]})"),
               HasSubstr("more than there can be"));
-  EXPECT_THAT(error_of(R"({"version": 1, "environment": {"a": 1}, "operations": []})"),
+  for (const char* otherwise :
+       {"1", "[1]", "[{}]", R"([{"result": 0, "strides": 1}])",
+        R"([{"result": -1, "strides": []}])", R"([{"result": 0, "strides": [-1]}])",
+        R"([{"result": 0, "strides": [0.5]}])",
+        R"([{"result": 0, "strides": []}, {"result": 0, "strides": []}])"}) {
+    EXPECT_THAT(
+        error(fmt::format(R"({{"signature": "a", "requests": [], "otherwise": {}}})", otherwise)),
+        HasSubstr("'otherwise' of operation 1 is none"))
+        << otherwise;
+  }
+  EXPECT_THAT(error(R"({"signature": "a", "otherwise": []})"), HasSubstr("no requests"));
+  EXPECT_THAT(error_of(R"({"version": 2, "environment": {"a": 1}, "operations": []})"),
               HasSubstr("not a text"));
-  EXPECT_THAT(error_of(R"({"version": 1, "environment": {}, "operations": {}})"),
+  EXPECT_THAT(error_of(R"({"version": 2, "environment": {}, "operations": {}})"),
               HasSubstr("not a list"));
-  EXPECT_THAT(error_of(R"({"version": 1, "environment": {}, "link": 1, "operations": []})"),
+  EXPECT_THAT(error_of(R"({"version": 2, "environment": {}, "link": 1, "operations": []})"),
               HasSubstr("not an object"));
 }
 

@@ -1,5 +1,6 @@
-// What one operation asks its allocator for while it runs: measured once per signature
-// (graph/signature.h), the same in every step, and served from planned offsets ever after.
+// What one operation asks its allocator for while it runs, and how its results lie: measured once
+// per signature (graph/signature.h), the same in every step, and served from planned offsets ever
+// after.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +21,17 @@ struct Request {
   std::uint32_t freed_after = 0;
 };
 
+// A result that lies otherwise in memory than the graph says: readers that go by the order of bytes
+// would round otherwise. It is copied to where the graph has it, unless the strides differ only in
+// directions of one element.
+struct OtherStrides {
+  std::int32_t result = 0;            // which of the node's, counted from 0
+  std::vector<std::int64_t> strides;  // in elements
+};
+
 struct Recipe {
-  std::vector<Request> requests;  // in the order of asking
+  std::vector<Request> requests;        // in the order of asking
+  std::vector<OtherStrides> otherwise;  // in the order of results
 };
 
 // The bytes that an operation's temporaries take turns in, alive at its line only.

@@ -143,6 +143,16 @@ Status check_recipe(const Graph& graph, NodeId node, const Recipe& recipe) {
                                    to_text(needed)));
     }
   }
+  for (const OtherStrides& other : recipe.otherwise) {
+    const auto index = static_cast<std::uint32_t>(other.result);
+    const bool is_one = other.result >= 0 && index < results.size() &&
+                        graph.root(graph.storage(results[index])) == results[index] &&
+                        graph.type(results[index]).dims.size() == other.strides.size();
+    if (!is_one) {
+      return refuse("the recipe of '{}' has strides [{}] for result {}; measure it again",
+                    print(graph, node), fmt::join(other.strides, ","), other.result);
+    }
+  }
   return {};
 }
 

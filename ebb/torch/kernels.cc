@@ -192,10 +192,9 @@ Status check_returned(const Graph& graph, NodeId node, c10::Device device,
   return {};
 }
 
-// Where there is one element or none in a direction, it does not matter how far the next one is.
-bool lies_as(const at::Tensor& tensor, const TensorType& type) {
-  if (tensor.storage_offset() != 0) return false;
-  const std::vector<std::int64_t> strides = strides_of(type);
+// Whether the same bytes are the same elements with these strides. Where there is one element or
+// none in a direction, it does not matter how far the next one is.
+bool has_elements_of(const at::Tensor& tensor, at::IntArrayRef strides) {
   for (std::size_t i = 0; i < strides.size(); ++i) {
     const auto dim = static_cast<std::int64_t>(i);
     if (tensor.size(dim) > 1 && tensor.stride(dim) != strides[i]) return tensor.numel() == 0;
@@ -225,23 +224,31 @@ class TorchKernel final : public exec::Kernel {
       scalars.set(scalar_, number.isFloatingPoint() ? exec::Number(number.toDouble())
                            : number.isBoolean()     ? exec::Number(number.toBool())
                                                     : exec::Number(number.toLong()));
-    } else if (!places_.empty()) {
-      settle();
     }
+    Status ok = scalar_.valid() || places_.empty() ? Status() : settle();
     call_.clear();
-    return {};
+    return ok;
   }
 
  private:
   // Results that were not made in their places are copied there.
-  void settle() {
+  Status settle() {
     const std::vector<at::Tensor> returned = call_.returned_tensors();
     EBB_CHECK(returned.size() == places_.size(), "{} results instead of {}", returned.size(),
               places_.size());
     for (std::size_t i = 0; i < places_.size(); ++i) {
-      if (returned[i].const_data_ptr() != places_[i].const_data_ptr())
+      if (returned[i].const_data_ptr() != places_[i].const_data_ptr()) {
         places_[i].copy_(returned[i]);
+      } else if (!has_elements_of(returned[i], places_[i].strides())) {
+        return fail(ErrorKind::kBadInput,
+                    fmt::format("it made a result with strides [{}], and with [{}] when it was "
+                                "measured; one that lies according to its values cannot run in a "
+                                "step: let it end with .contiguous()",
+                                fmt::join(returned[i].strides(), ","),
+                                fmt::join(places_[i].strides(), ",")));
+      }
     }
+    return {};
   }
 
   Call call_;
@@ -278,6 +285,9 @@ class Alone {
 
 Recipe recipe_of(const Graph& graph, NodeId node, const std::vector<Recording::Entry>& entries,
                  const std::vector<TensorId>& expected, const std::vector<at::Tensor>& returned) {
+  const auto number_of = [&](TensorId result) {
+    return static_cast<std::int32_t>(result.index() - graph.results(node)[0].index());
+  };
   Recipe recipe;
   recipe.requests.reserve(entries.size());
   for (const Recording::Entry& entry : entries) {
@@ -289,13 +299,18 @@ Recipe recipe_of(const Graph& graph, NodeId node, const std::vector<Recording::E
       if (returned[i].storage().data() != entry.data) continue;
       // One that lies otherwise than the graph says is a temporary, and copied from.
       request.result = Request::kTemporary;
-      if (lies_as(returned[i], graph.type(expected[i]))) {
-        request.result =
-            static_cast<std::int32_t>(expected[i].index() - graph.results(node)[0].index());
+      if (returned[i].storage_offset() == 0 &&
+          has_elements_of(returned[i], strides_of(graph.type(expected[i])))) {
+        request.result = number_of(expected[i]);
       }
       break;
     }
     recipe.requests.push_back(request);
+  }
+  for (std::size_t i = 0; i < returned.size(); ++i) {
+    const at::IntArrayRef strides = returned[i].strides();  // all: they choose among kernels
+    if (strides == at::IntArrayRef(strides_of(graph.type(expected[i])))) continue;
+    recipe.otherwise.push_back({number_of(expected[i]), strides.vec()});
   }
   return recipe;
 }

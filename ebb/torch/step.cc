@@ -11,6 +11,7 @@
 #include "ebb/exec/plan_cache.h"
 #include "ebb/exec/profiler.h"
 #include "ebb/graph/graph_check.h"
+#include "ebb/graph/print.h"
 #include "ebb/order/liveness.h"
 #include "ebb/plan/budget.h"
 #include "ebb/plan/splits.h"
@@ -25,33 +26,28 @@ namespace {
 constexpr std::size_t kCheckedInstructions = 2000;
 constexpr int kMostAttempts = 10;
 
-// Results that an operator made elsewhere than asked, and that are copied: they lie otherwise in
-// memory than PyTorch had announced when the step was captured.
-std::vector<TensorId> find_copied_results(const Graph& graph, std::span<const Recipe> recipes) {
-  constexpr Bytes kLeast{65};  // what has fewer may be on the host, and has no order to speak of
-  std::vector<TensorId> copied;
+StridesByName find_other_strides(const Graph& graph, std::span<const Recipe> recipes) {
+  StridesByName found;
   for (const NodeId node : graph.nodes()) {
-    const std::vector<Request>& requests = recipes[node.index()].requests;
-    if (requests.empty()) continue;  // nothing that an operator made
-    for (const TensorId result : graph.results(node)) {
-      const StorageId storage = graph.storage(result);
-      if (graph.root(storage) != result || graph.size(storage).value_or(Bytes{}) < kLeast) continue;
-      const auto index = static_cast<std::int32_t>(result.index() - graph.results(node)[0].index());
-      const auto is_it = [&](const Request& request) { return request.result == index; };
-      if (std::none_of(requests.begin(), requests.end(), is_it)) copied.push_back(result);
+    for (const OtherStrides& other : recipes[node.index()].otherwise) {
+      const TensorId result = graph.results(node)[static_cast<std::uint32_t>(other.result)];
+      found.emplace(graph.name(result), other.strides);
     }
   }
-  return copied;
+  return found;
 }
 
 // What is read in another order may be rounded in another way.
-std::string note_copied_results(const Graph& graph, std::span<const TensorId> copied) {
-  const bool is_one = copied.size() == 1;
+std::string note_other_strides(const Graph& graph, const StridesByName& strides) {
+  const bool is_one = strides.size() == 1;
+  const auto& [name, lies] = *strides.begin();
   return fmt::format(
-      "{} result{} otherwise in memory than PyTorch announces and {} copied, first %{} of {}: what "
-      "is computed from {} may be rounded otherwise than in an eager step",
-      copied.size(), is_one ? " lies" : "s lie", is_one ? "is" : "are", graph.name(copied[0]),
-      graph.op(graph.producer(copied[0])), is_one ? "it" : "them");
+      "{} result{} otherwise in memory than PyTorch announced when the step was captured, first "
+      "with strides [{}] '{}': what is computed from {} may be rounded otherwise than in an eager "
+      "step. A step that ebb.torch.compile has captured has them as they lie (step.captured); "
+      "otherwise let the operator announce what it makes (register_fake)",
+      strides.size(), is_one ? " lies" : "s lie", fmt::join(lies, ","),
+      print(graph, graph.producer(graph.find_tensor(name))), is_one ? "it" : "them");
 }
 
 // Adds the time until its end to a sum.
@@ -146,31 +142,49 @@ Result<std::unique_ptr<Step>> Step::open(Graph graph, const StepOptions& options
     backend = *std::move(gpu);
   }
   std::unique_ptr<Step> step(new Step(*device, std::move(backend), exec::Cache(options.cache)));
-  const OnDevice on(step->device_, *step->backend_);
   if (Status ok = step->prepare(std::move(graph), options); !ok) return fail(ok.error());
   return step;
 }
 
 Status Step::prepare(Graph graph, const StepOptions& options) {
-  auto known = exec::load_measurements(cache_, environment_of(device_, *backend_));
+  auto known = [&] {
+    const OnDevice on(device_, *backend_);
+    return exec::load_measurements(cache_, environment_of(device_, *backend_));
+  }();
   if (!known.note.empty()) notes_.push_back(std::move(known.note));
   measured_ = std::move(known.file);
   exec::Measurements none;
   exec::MeasuredOnce in_process(kernels_, options.known != nullptr ? *options.known : none);
   exec::MeasuredOnce kernels(in_process, measured_.operations);
-  auto lowered = lower_graph(std::move(graph), kernels, saying(options, "measuring operations"));
-  Status ok;
-  if (lowered) {
-    now_ = *std::move(lowered);
-    const std::vector<TensorId> copied = find_copied_results(now_->graph, now_->recipes);
-    if (!copied.empty()) notes_.push_back(note_copied_results(now_->graph, copied));
-    for (const TensorId tensor : copied) copied_results_.emplace_back(now_->graph.name(tensor));
+  Status ok = measure(std::move(graph), kernels, options);
+  if (ok) {
+    const OnDevice on(device_, *backend_);
     ok = fit(kernels, options);
-  } else {
-    ok = fail(std::move(lowered.error()));
   }
   exec::save_measurements(cache_, measured_);  // also where nothing fits: the next try is quicker
   return ok;
+}
+
+// The graph, or the one that was captured anew as its results lie. That changes what is made of
+// them, so there may be others then, further down: at worst it is captured once for each operation.
+Status Step::measure(Graph graph, exec::Kernels& kernels, const StepOptions& options) {
+  while (true) {
+    auto lowered = [&] {
+      const OnDevice on(device_, *backend_);
+      return lower_graph(std::move(graph), kernels, saying(options, "measuring operations"));
+    }();
+    if (!lowered) return fail(std::move(lowered.error()));
+    now_ = *std::move(lowered);
+    const StridesByName otherwise = find_other_strides(now_->graph, now_->recipes);
+    if (otherwise.empty()) return {};
+    std::optional<Graph> anew;
+    if (options.capture_anew) anew = options.capture_anew(otherwise);
+    if (!anew) {
+      notes_.push_back(note_other_strides(now_->graph, otherwise));
+      return {};
+    }
+    graph = *std::move(anew);
+  }
 }
 
 Result<std::unique_ptr<const Step::Lowered>> Step::lower_graph(
@@ -183,7 +197,7 @@ Result<std::unique_ptr<const Step::Lowered>> Step::lower_graph(
   auto recipes = exec::measure_all(lowered->graph, kernels, progress);
   if (!recipes) return fail(recipes.error());
   lowered->recipes = *std::move(recipes);
-  const LowerOptions lowering{.alignment = backend_->alignment()};
+  const LowerOptions lowering{.alignment = backend_->alignment(), .enough = budget_};
   auto program = lower(lowered->graph, lowered->recipes, lowering);
   if (!program) return fail(program.error());
   lowered->program = *std::move(program);

@@ -41,6 +41,9 @@ namespace ebb::torch {
 using TellProgress =
     std::function<void(std::string_view what, std::size_t done, std::size_t total)>;
 
+// The strides of results that lie otherwise in memory than the graph says, by their names.
+using StridesByName = std::map<std::string, std::vector<std::int64_t>>;
+
 struct StepOptions {
   std::string device = "cpu";   // or "cuda", "cuda:1"
   std::string budget = "100%";  // "16GiB", "60%" of what the step needs as it is, "auto"
@@ -61,6 +64,9 @@ struct StepOptions {
   // What was measured before, for steps of similar graphs on the same device: what is there is not
   // measured again, and what is new is added. Not given: the step has its own.
   exec::Measurements* known = nullptr;
+  // Asked for the graph of the same step where results lie otherwise, before anything is planned:
+  // with these strides, or none where that is all that it knows. What it throws comes through.
+  std::function<std::optional<Graph>(const StridesByName&)> capture_anew;
   TellProgress progress;
 };
 
@@ -128,8 +134,8 @@ class Step {
   // How it was made to fit; null where it fits as it is.
   [[nodiscard]] const Planned* planned() const { return planned_.get(); }
   [[nodiscard]] const Preparation& preparation() const { return preparation_; }
-  // The names of results that lie otherwise in memory than the graph says, and are copied.
-  [[nodiscard]] const std::vector<std::string>& copied_results() const { return copied_results_; }
+  // Whether the last steps were done again as the lanes had kept them, without calls.
+  [[nodiscard]] bool is_kept() const { return keeping_ == Keeping::kKept; }
   // What people should hear of and nobody has been told yet: each is one line.
   [[nodiscard]] std::vector<std::string> take_notes() { return std::exchange(notes_, {}); }
 
@@ -158,6 +164,7 @@ class Step {
 
   [[nodiscard]] static Result<std::unique_ptr<Step>> open(Graph graph, const StepOptions& options);
   [[nodiscard]] Status prepare(Graph graph, const StepOptions& options);
+  [[nodiscard]] Status measure(Graph graph, exec::Kernels& kernels, const StepOptions& options);
   [[nodiscard]] Result<std::unique_ptr<const Lowered>> lower_graph(
       Graph graph, exec::Kernels& kernels, const std::function<void(std::size_t, std::size_t)>&);
   [[nodiscard]] Status set_budget(const StepOptions& options);
@@ -199,7 +206,6 @@ class Step {
   std::unique_ptr<const Planned> planned_;
   Preparation preparation_;
   std::vector<std::string> notes_;
-  std::vector<std::string> copied_results_;
   std::shared_ptr<const exec::Arena> arena_;
   std::shared_ptr<const exec::Arena> host_;
   std::unique_ptr<exec::Executor> executor_;

@@ -2,6 +2,7 @@
 //
 // Tensors do not cross this border; memory does (DLPack), and Python makes tensors of it.
 #include <chrono>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -40,6 +41,7 @@ namespace {
 using torch::Step;
 using Memory = nb::ndarray<nb::pytorch, std::uint8_t, nb::ndim<1>, nb::c_contig>;
 using Progress = torch::TellProgress;
+using CaptureAnew = std::function<std::optional<std::string>(const torch::StridesByName&)>;
 
 std::pair<std::string, std::string> torch_versions() {
   return {to_string(torch::built_with()), to_string(torch::running_with())};
@@ -51,6 +53,18 @@ Progress with_lock(const Progress& progress) {
   return [&progress](std::string_view what, std::size_t done, std::size_t total) {
     const nb::gil_scoped_acquire lock;
     progress(what, done, total);
+  };
+}
+
+// The same; what it gives is a graph's text.
+std::function<std::optional<Graph>(const torch::StridesByName&)> with_lock(
+    const CaptureAnew& capture) {
+  if (!capture) return nullptr;
+  return [&capture](const torch::StridesByName& strides) -> std::optional<Graph> {
+    const nb::gil_scoped_acquire lock;
+    const std::optional<std::string> text = capture(strides);
+    if (!text) return std::nullopt;
+    return value_or_raise(parse_valid(*text));
   };
 }
 
@@ -72,7 +86,7 @@ Made made_of(std::string_view text, torch::StepOptions& options,
 std::unique_ptr<Step> make_step(std::string_view text, std::string device, std::string budget,
                                 std::string host_budget, const Step* shares_arena_of,
                                 exec::Measurements* known, std::optional<std::uint32_t> evaluations,
-                                const Progress& progress) {
+                                const CaptureAnew& capture_anew, const Progress& progress) {
   torch::StepOptions options;
   options.device = std::move(device);
   options.budget = std::move(budget);
@@ -80,6 +94,7 @@ std::unique_ptr<Step> make_step(std::string_view text, std::string device, std::
   options.shares_arena_of = shares_arena_of;
   options.known = known;
   options.evaluations = evaluations;
+  options.capture_anew = with_lock(capture_anew);
   options.progress = with_lock(progress);
   return made_of(text, options, &Step::make);
 }
@@ -173,13 +188,14 @@ std::string report_of(const Step& step) {
 // nothing fits. Search for speed is left out.
 std::string plan_step(std::string_view text, std::string device, std::string budget,
                       std::string host_budget, exec::Measurements* known,
-                      const Progress& progress) {
+                      const CaptureAnew& capture_anew, const Progress& progress) {
   torch::StepOptions options;
   options.device = std::move(device);
   options.budget = std::move(budget);
   options.host_budget = std::move(host_budget);
   options.known = known;
   options.evaluations = 0;
+  options.capture_anew = with_lock(capture_anew);
   options.progress = with_lock(progress);
   return report_of(*made_of(text, options, &Step::plan));
 }
@@ -216,14 +232,16 @@ void bind(nb::module_& module) {
       .def(nb::init<>())
       .def("__len__", [](const exec::Measurements& known) { return known.size(); });
   module.def("plan", &plan_step, "text"_a, nb::kw_only(), "device"_a = "cpu", "budget"_a = "100%",
-             "host_budget"_a = "", "known"_a = nb::none(), "progress"_a = nb::none(),
+             "host_budget"_a = "", "known"_a = nb::none(), "capture_anew"_a = nb::none(),
+             "progress"_a = nb::none(),
              "Whether a step fits, without making it: its report, as JSON.");
   nb::class_<Step>(module, "Step", "A step made ready to run: program, arena, kernels.")
       .def(nb::new_(&make_step), "text"_a, nb::kw_only(), "device"_a = "cpu", "budget"_a = "100%",
            "host_budget"_a = "", "shares_arena_of"_a = nb::none(), "known"_a = nb::none(),
-           "evaluations"_a = nb::none(), "progress"_a = nb::none(),
+           "evaluations"_a = nb::none(), "capture_anew"_a = nb::none(), "progress"_a = nb::none(),
            "Measures every distinct operation, plans for the budget, lays out the arena and binds "
-           "the kernels; ``progress(what, done, total)`` is told how far it is.")
+           "the kernels. Where results lie otherwise than the text says, ``capture_anew(strides)`` "
+           "may give another one; ``progress(what, done, total)`` is told how far it is.")
       .def("memory", &memory_of, "name"_a,
            "The bytes of the storage behind a tensor, as long as somebody has them.")
       .def("layout", &layout_of, "name"_a,
@@ -234,8 +252,8 @@ void bind(nb::module_& module) {
       .def(
           "settle", [](Step& step) { ok_or_raise(without_lock([&] { return step.settle(); })); },
           "Returns when the device has done all that was put into it.")
-      .def_prop_ro("copied_results", &Step::copied_results,
-                   "The names of results that lie otherwise in memory than the graph says.")
+      .def_prop_ro("is_kept", &Step::is_kept,
+                   "Whether the GPU does the step again as it was recorded, without calls.")
       .def("take_notes", &Step::take_notes,
            "What people should hear of and nobody has been told yet: a line each.")
       .def("report", &report_of, "What was measured and planned, as JSON.")

@@ -100,7 +100,7 @@ TEST_F(MeasurementCacheTest, AFileThatIsNoneIsNotedOnceAndReplaced) {
   const std::string right = read_file(path()).value();
   const std::string foreign = to_json(MeasurementFile{.environment = {{"device", "other"}}});
   for (const std::string& text : {std::string("{"), right.substr(0, right.size() / 2),
-                                  std::string(), std::string(R"({"version": 2})"), foreign}) {
+                                  std::string(), std::string(R"({"version": 3})"), foreign}) {
     spoil(text);
     EXPECT_EQ(measure(), 2) << text;
     EXPECT_THAT(note_, HasSubstr(path()));
@@ -116,9 +116,13 @@ TEST_F(MeasurementCacheTest, ARecipeThatCannotBeTheNodesIsMeasuredAgain) {
   measure();
   MeasurementFile file = parse_measurements(read_file(path()).value()).value();
   const std::string right = to_json(file);
-  for (const Request& wrong :
-       {Request{.size = Bytes{1}, .result = 0}, Request{.size = Bytes{256}, .result = 1}}) {
-    file.operations.at(kOp).recipe = Recipe{{wrong}};
+  const Recipe too_small{.requests = {{.size = Bytes{1}, .result = 0}}, .otherwise = {}};
+  const Recipe of_another{.requests = {{.size = Bytes{256}, .result = 1}}, .otherwise = {}};
+  const Recipe with_strides{.requests = {},
+                            .otherwise = {{.result = 0, .strides = {1, 1, 1, 1, 1, 1}}}};
+  const Recipe with_strides_of_another{.requests = {}, .otherwise = {{.result = 1, .strides = {}}}};
+  for (const Recipe& wrong : {too_small, of_another, with_strides, with_strides_of_another}) {
+    file.operations.at(kOp).recipe = wrong;
     spoil(to_json(file));
     EXPECT_EQ(measure(), 1);
     EXPECT_EQ(read_file(path()).value(), right);

@@ -156,14 +156,12 @@ def moody_pair():
     return (model, optimizer, *copy.deepcopy((model, optimizer)))
 
 
-@pytest.mark.parametrize("good_steps", [0, 2], ids=["executed", "recorded"])
-def test_a_kernel_that_throws_is_named_and_the_step_runs_again(bad_mood, good_steps):  # noqa: F811
-    """With the same numbers a step is kept as a graph of CUDA's in its third run."""
+def test_a_kernel_that_throws_is_named_and_the_step_runs_again(bad_mood):  # noqa: F811
     model, optimizer, twin, twin_optimizer = moody_pair()
     eager = Task(twin, F.cross_entropy, twin_optimizer)
     batch = cuda(vectors())
     step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
-    losses = [step(*batch) for _ in range(good_steps)]
+    losses = [step(*batch) for _ in range(2)]
     bad_mood()
     for _ in range(2):
         with pytest.raises(ebb.Error) as caught:
@@ -172,30 +170,7 @@ def test_a_kernel_that_throws_is_named_and_the_step_runs_again(bad_mood, good_st
         assert "the state is as before the step" in str(caught.value)
     MOOD["bad"] = False
     losses += [step(*batch) for _ in range(6)]
-    assert [loss.item() for loss in losses] == [eager.step(*batch).item() for _ in losses]
-    assert differences(twin, twin_optimizer, model, optimizer) == []
-
-
-def test_a_kernel_that_throws_only_while_it_is_recorded_is_executed(monkeypatch):
-    model, optimizer, twin, twin_optimizer = moody_pair()
-    eager = Task(twin, F.cross_entropy, twin_optimizer)
-    batch = cuda(vectors())
-    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
-
-    class Once(dict):
-        """Bad at the third call."""
-
-        calls = 0
-
-        def __getitem__(self, key):
-            self.calls += 1
-            return self.calls == 3
-
-    mood = Once()
-    monkeypatch.setattr("test_faults.MOOD", mood)
-    losses = [step(*batch) for _ in range(6)]
-    monkeypatch.undo()
-    assert mood.calls == 7, "six steps, and one that was not recorded"
+    assert not step._programs.first.runtime.is_kept, "an operator that is not PyTorch's may run Python"
     assert [loss.item() for loss in losses] == [eager.step(*batch).item() for _ in losses]
     assert differences(twin, twin_optimizer, model, optimizer) == []
 

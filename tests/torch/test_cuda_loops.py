@@ -84,10 +84,13 @@ def test_a_learning_rate_that_changes_counts_also_when_steps_are_kept():
     batch = cuda(vectors(6))
     eager = step_function(model, F.cross_entropy, optimizers[0])
     step = ebb.torch.compile(other, F.cross_entropy, optimizers[1], batch)
+    kept = []
     for rate in [0.1] * 5 + [0.02] * 5 + [0.1] * 2:
         for optimizer in optimizers:
             optimizer.param_groups[0]["lr"] = rate
         assert step(*batch).item() == eager(*batch).item()
+        kept.append(step._programs.first.runtime.is_kept)
+    assert [kept[4], kept[9], kept[11]] == [True, True, False]
     assert differences(model, optimizers[0], other, optimizers[1]) == []
 
 

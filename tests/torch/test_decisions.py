@@ -1,15 +1,17 @@
 """Steps that look at their batch to choose what to do: each choice has its own program, with the bits of eager."""
 
 import copy
+import weakref
 
 import pytest
 import torch
 import torch.nn.functional as F
-from same_bits import differences
+from same_bits import bits, differences
 from torch import nn
 
 import ebb
 import ebb.torch
+from ebb.torch._batch import is_same_value
 from ebb.torch._step_function import Task
 
 
@@ -48,16 +50,18 @@ READ_BY = {
 }
 
 
-def trained_alike(make_model, batches, **options):
-    """Returns the compiled step, closed."""
+def trained_alike(make_model, batches, other_batches="compile", **options):
+    """Returns how many programs there are besides the first."""
     torch.manual_seed(0)
     model = make_model()
     other = copy.deepcopy(model)
     optimizers = [torch.optim.SGD(each.parameters(), lr=0.1, momentum=0.9) for each in (model, other)]
-    eager = Task(model, F.cross_entropy, optimizers[0])
-    with ebb.torch.compile(other, F.cross_entropy, optimizers[1], batches[0], **options) as step:
+    eager = Task(model, F.cross_entropy, optimizers[0], **options)
+    with ebb.torch.compile(
+        other, F.cross_entropy, optimizers[1], batches[0], other_batches=other_batches, **options
+    ) as step:
         for each in batches:
-            assert torch.equal(step(*each), eager.step(*each))
+            assert bits(step(*each)) == bits(eager.step(*each))
         others = len(step._programs._others)
     assert not differences(model, optimizers[0], other, optimizers[1])
     return others
@@ -99,13 +103,16 @@ def test_parts_of_a_batch_choose_each_for_itself():
 
 
 def test_what_is_read_is_the_batch_and_not_what_is_on_around_the_step():
-    """Autocast around the reading would make another product of it."""
+    """In bfloat16 the sum would be 2.406."""
 
     def hides(mask):
-        counts = mask.float() @ torch.full((6, 1), 1 / 3)
-        return bool(counts.sum() < 8 - 1e-4)
+        with torch.autocast("cpu", enabled=False):
+            counts = mask.float() @ torch.full((6, 1), 0.1)
+        assert counts.dtype == torch.float32
+        return bool(counts.sum() < 2.403)
 
-    assert trained_alike(lambda: Masked(hides), [batch(WHOLE), batch(PADDED), batch(WHOLE)]) == 1
+    batches = [batch(WHOLE), batch(PADDED), batch(WHOLE)]
+    assert trained_alike(lambda: Masked(hides), batches, autocast=torch.bfloat16) == 0
 
 
 class Choosy(nn.Module):
@@ -168,3 +175,152 @@ def test_a_library_is_not_told_of_fakes(monkeypatch):
     ebb.torch.capture(model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), (torch.randn(3, 4), torch.tensor([0, 1, 0])))
     assert asked == [False]
     assert library.is_fake_tensor is is_fake_tensor
+
+
+# Outcomes.
+
+
+def test_numbers_of_a_list_are_read_in_every_step(tmp_path):
+    x = torch.ones(3)
+    with ebb.torch.compile_step(lambda x, s: x * s.tolist()[0][1], (x, torch.zeros(1, 2))) as step:
+        for value in (0.0, -0.0, float("nan"), 2.5):
+            s = torch.tensor([[value, value]])
+            assert bits(step(x, s)) == bits(x * s[0, 1])
+            assert bits(step.trace(tmp_path / "trace.json", x, s)) == bits(x * s[0, 1])
+
+
+def test_outcomes_are_compared_by_their_bits():
+    nan = [float("nan"), float("nan")]
+    assert is_same_value([0.0, (nan[0],)], [0.0, (nan[1],)])
+    assert not is_same_value([0.0], [-0.0])
+    assert not is_same_value([0.0], [0.0, 0.0])
+
+
+def test_what_is_read_of_constants_alone_is_no_condition():
+    def step(x):
+        return x * 2 if torch.tensor([1, 2]).sum() == 3 else x
+
+    assert ebb.torch.capture_step(step, (torch.ones(3),)).decisions._calls == []
+
+
+@pytest.mark.parametrize("tensor", [torch.tensor([1, 2, 3]), torch.tensor([True, False]), torch.tensor([0.5, 1.5])])
+def test_one_number_of_several_is_refused_as_in_an_eager_step(tensor):
+    with pytest.raises(ebb.Error, match=r"\.item\(\) of a tensor of \d elements, at .*test_decisions.py:\d+"):
+        ebb.torch.capture_step(lambda x, n: x * n.item(), (torch.ones(3), tensor))
+
+
+def test_what_fails_when_it_is_read_fails_with_the_line():
+    def step(x, i):
+        return x * int(x.long()[i].sum())
+
+    x, i = torch.tensor([1.0, 2.0]), torch.tensor([0])
+    with ebb.torch.compile_step(step, (x, i)) as run:
+        with pytest.raises(ebb.Error, match=r"out of (range|bounds).*test_decisions.py:\d+, in step: return x"):
+            run(x, torch.tensor([7]))
+        assert torch.equal(run(x, i), x)
+    with pytest.raises(ebb.Error, match=r"out of (range|bounds).*test_decisions.py:\d+, in step: return x"):
+        ebb.torch.capture_step(step, (x, torch.tensor([7])))
+
+
+@torch.library.custom_op("ebb_test::first_seen", mutates_args=())
+def first_seen(x: torch.Tensor) -> torch.Tensor:
+    made = x + 1
+    SEEN.append(weakref.ref(made))
+    return made
+
+
+@torch.library.custom_op("ebb_test::then_seen", mutates_args=())
+def then_seen(x: torch.Tensor) -> torch.Tensor:
+    ALIVE.append(sum(made() is not None for made in SEEN))
+    return x + 1
+
+
+first_seen.register_fake(torch.empty_like)
+then_seen.register_fake(torch.empty_like)
+SEEN, ALIVE = [], []
+
+
+def test_what_decisions_share_is_computed_once_and_dropped_when_it_was_read():
+    def step(x):
+        total = then_seen(first_seen(x).cos()).sum()
+        return x * 2 if total > 30 else x * 3 if total > 20 else x * 4 if total > 10 else x
+
+    x = torch.arange(6.0)
+    decisions = ebb.torch.capture_step(step, (x,)).decisions
+    assert [each.outcome for each in decisions] == [False, False, False]
+    SEEN.clear(), ALIVE.clear()
+    assert decisions.otherwise([x]) is None
+    assert len(SEEN) == 1
+    assert ALIVE == [0]
+
+
+# Where a message must say by what a step decides.
+
+
+def test_messages_say_by_what_the_step_decides(tmp_path):
+    def step(x, mask):
+        if mask.all():
+            return x * 2
+        return x[mask] if mask.any() else x  # the first cannot be captured
+
+    x, whole = torch.ones(3), torch.tensor([True, True, True])
+    with ebb.torch.compile_step(step, (x, whole)) as run:
+        words = r"decides by the value of a tensor .* at .*test_decisions.py:\d+, in step: if mask.all\(\):"
+        with pytest.raises(ebb.Error, match=f"trace takes .*{words}"):
+            run.trace(tmp_path / "trace.json", x, ~whole)
+        with pytest.raises(ebb.Error, match=f"(?s)a batch of .*{words}.* cannot run in the compiled step"):
+            run(x, torch.tensor([True, False, True]))
+
+
+def test_too_many_outcomes_are_noted_with_the_line():
+    x = torch.ones(3)
+    with ebb.torch.compile_step(lambda x, n: x * int(n), (x, torch.tensor(0))) as step:
+        with pytest.warns(UserWarning, match=r"ebb: batches of more than 8 .*test_decisions.py:\d+, in <lambda>") as caught:
+            for n in range(1, 12):
+                step(x, torch.tensor(n))
+        assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_a_number_that_decides_is_refused_with_what_may_decide():
+    with pytest.raises(ebb.Error, match=r"without \.item\(\)"):
+        ebb.torch.capture_step(lambda x: x * 2 if x.max().item() > 3 else x, (torch.ones(3),))
+
+
+# What forward keeps in Python.
+
+
+class Remembering(nn.Module):
+    def __init__(self, remembers):
+        super().__init__()
+        self.remembers = remembers
+        self.linear = nn.Linear(4, 2)
+        self.longest = 0
+        self.calls = 0
+        self.is_warm = False
+
+    def forward(self, x, lengths):
+        self.calls += 1
+        self.is_warm = self.is_warm or True
+        n = int(lengths.max())
+        if self.remembers and n > self.longest:
+            self.longest = n
+        return self.linear(x) * max(n, self.longest)
+
+
+def remembering(remembers):
+    model = Remembering(remembers)
+    batch = ((torch.randn(3, 4), torch.tensor([1, 5, 2])), torch.tensor([0, 1, 0]))
+    return model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), batch
+
+
+def test_what_forward_remembers_of_its_decisions_is_refused():
+    """Each outcome has a program of its own, which would know nothing of the others."""
+    model, *rest = remembering(True)
+    words = r"Remembering has longest = 0 and makes it 5 .* at .*test_decisions.py:\d+, in forward: n = int"
+    with pytest.raises(ebb.Error, match=words):
+        ebb.torch.compile(model, *rest)
+    assert (model.longest, model.calls) == (0, 0)
+
+
+def test_flags_and_counters_are_not_refused():
+    ebb.torch.compile(*remembering(False)).close()

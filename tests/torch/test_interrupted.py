@@ -14,7 +14,7 @@ from torch import nn
 layers = [nn.Linear(800, 800) for _ in range(12)]
 device, budget = sys.argv[1:]
 model = nn.Sequential(*layers, nn.Linear(800, 10)).to(device)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
 batch = (torch.randn(1000, 800, device=device), torch.randint(0, 10, (1000,), device=device))
 step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch, budget=budget)
 step(*batch)
@@ -25,15 +25,18 @@ def state():
 
 
 before = [tensor.detach().clone() for tensor in state()]
+returned = 1
 threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     for _ in range(1000):
         step(*batch)
+        returned += 1
         before = [tensor.detach().clone() for tensor in state()]
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 changed = [not torch.equal(now, then) for now, then in zip(state(), before)]
 print("all" if all(changed) else "none" if not any(changed) else "half")
+print("counted" if step.report()["measured"]["steps_done"] == returned + all(changed) else "miscounted")
 print("finite" if torch.isfinite(step(*batch)) else "broken")
 """
 
@@ -43,9 +46,10 @@ def check_interrupted(device, budget):
         [sys.executable, "-c", INTERRUPTED, device, budget], capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
-    interrupted, changed, after = done.stdout.split()
+    interrupted, changed, counted, after = done.stdout.split()
     assert interrupted == "interrupted"
     assert changed in ("none", "all")
+    assert counted == "counted"
     assert after == "finite"
 
 

@@ -1,12 +1,13 @@
 """Optimizers, schedulers, clipping, accumulation: every step has the bits of eager's."""
 
+import copy
 import math
 
 import pytest
 import torch
 import torch.nn.functional as F
-from same_bits import train_both
-from small_models import perceptron, vectors
+from same_bits import differences, train_both
+from small_models import Transformer, perceptron, sentences, vectors, word_loss
 
 import ebb.torch
 
@@ -110,6 +111,30 @@ def test_clipping_has_eager_bits(name):
         return OPTIMIZERS[name](model.parameters())
 
     train_both(perceptron, F.cross_entropy, make, [vectors()], clip_grad_norm=0.01)
+
+
+def test_clipping_adds_up_norms_in_the_order_of_the_model():
+    """As `clip_grad_norm_(model.parameters(), ...)` does, whatever the order of the optimizer's groups is."""
+
+    def make(model):
+        biases = [p for p in model.parameters() if p.dim() == 1]
+        weights = [p for p in model.parameters() if p.dim() > 1]
+        return torch.optim.AdamW([{"params": biases, "weight_decay": 0.0}, {"params": weights}])
+
+    torch.manual_seed(0)
+    model = Transformer(dropout=0.0)
+    other = copy.deepcopy(model)
+    optimizer, other_optimizer = make(model), make(other)
+    batch = sentences(4, 16, 100)
+    step = ebb.torch.compile(other, word_loss, other_optimizer, batch, clip_grad_norm=0.1)
+    for _ in range(5):
+        optimizer.zero_grad()
+        loss = word_loss(model(batch[0]), batch[1])
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+        assert torch.equal(step(*batch), loss.detach())
+    assert differences(model, optimizer, other, other_optimizer) == []
 
 
 def test_accumulation_has_eager_bits():

@@ -216,7 +216,7 @@ def test_so_many_programs_are_kept_and_it_is_said_once_when_there_are_more():
         for count in (20, 21, 1, 40):
             batch = vectors(count)
             assert torch.equal(ours[0](*batch), eager[0](*batch))
-    assert [str(warning.message)[:40] for warning in caught] == ["batches of more than 8 other kinds, by s"]
+    assert [str(warning.message)[:40] for warning in caught] == ["ebb: batches of more than 8 other kinds,"]
     assert differences(*eager[1:], *ours[1:]) == []
 
 

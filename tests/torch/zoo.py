@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F
 import torchvision
 from own_process import in_own_process
-from same_bits import differences
+from same_bits import bits, differences
 
 import ebb
 import ebb.torch
@@ -205,7 +205,7 @@ def compile_small(model, loss_fn, optimizer, batch, budget, **options):
 
 def losses_of(step, batch):
     torch.manual_seed(1)
-    return [(step(**batch) if isinstance(batch, dict) else step(*batch)).item() for _ in range(STEPS)]
+    return [bits(step(**batch) if isinstance(batch, dict) else step(*batch)).hex() for _ in range(STEPS)]
 
 
 def train(make, budget, **options):

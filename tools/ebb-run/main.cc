@@ -91,9 +91,11 @@ int read_options_and_run(int argc, char** argv) {
   auto* seed_option =
       app.add_option("--seed", seed, "Begin with the random numbers of torch.manual_seed(N)")
           ->type_name("N");
-  auto* output = app.add_option("-o,--output", options.output,
-                                "Where to write the state after the last step, for --state")
-                     ->type_name("FILE.safetensors");
+  auto* output =
+      app.add_option("-o,--output", options.output,
+                     "Where to write the state after the last step, for --state; may be the "
+                     "file that it was read from, which then goes on from there")
+          ->type_name("FILE.safetensors");
   auto* profile =
       app.add_option("--save-profile", options.profile,
                      "Where to write what each operation took, and its workspace, for planning")

@@ -95,6 +95,8 @@ def is_same_value(leaf: Any, other: Any) -> bool:
     if isinstance(leaf, functools.partial):
         (parts, tree), (others, other_tree) = _parts_of_partial(leaf), _parts_of_partial(other)
         return tree == other_tree and all(map(is_same_value, parts, others))
+    if isinstance(leaf, (list, tuple)):
+        return len(leaf) == len(other) and all(map(is_same_value, leaf, other))
     return bool(leaf == other)
 
 

@@ -6,6 +6,7 @@ import contextlib
 import contextvars
 import functools
 import inspect
+import itertools
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -24,6 +25,7 @@ from ._lines import Declaration, Line
 from ._names import Names
 from ._optimizer import Optimizers
 from ._recorder import Recorder
+from ._results import Layouts
 from ._scaler import Scalers
 from ._scalars import TracedFloat, TracedMath
 from ._step_function import Task, step_function
@@ -82,13 +84,18 @@ def capture_step(
     Modules and optimizers that the function refers to by name are found; others may be given, and
     lend their names to the graph.
     """
+    return capture_with(Layouts(), function, args, kwargs, modules, optimizers).keep()
+
+
+def capture_with(layouts: Layouts, function, args, kwargs, modules, optimizers) -> Captured:
+    """The same, where more is known of how results lie."""
     if not isinstance(args, (tuple, list)):
         raise Error(f"the arguments must be a tuple, and are a {type(args).__name__}")
-    return _capture_alone(function, tuple(args), dict(kwargs or {}), modules, optimizers, None)
+    return _capture_alone(function, tuple(args), dict(kwargs or {}), modules, optimizers, None, layouts)
 
 
 def capture_beside(
-    shared: Shared, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], modules, optimizers
+    shared: Shared, layouts: Layouts, function: Callable[..., Any], args: tuple, kwargs: dict[str, Any], modules, optimizers
 ) -> Captured:
     """Captures a function whose state lives in the arena of another step already.
 
@@ -96,17 +103,17 @@ def capture_beside(
     lie where they lie. What it needs besides is brought along with every batch.
     """
     with torch.inference_mode(False), torch.enable_grad():
-        return _capture_alone(function, args, kwargs, modules, optimizers, shared)
+        return _capture_alone(function, args, kwargs, modules, optimizers, shared, layouts)
 
 
-def _capture_alone(function, args: tuple, kwargs: dict, modules, optimizers, shared) -> Captured:
+def _capture_alone(function, args: tuple, kwargs: dict, modules, optimizers, shared, layouts) -> Captured:
     if _captured_by.get() == threading.get_ident():
         raise Error("a step is captured within the capture of another one")
     # PyTorch's fake tensors do not survive an exception anywhere: they end the process.
     with _capturing, uninterrupted():
         _captured_by.set(threading.get_ident())
         try:
-            return _capture(function, args, kwargs, modules, optimizers, shared)
+            return _capture(function, args, kwargs, modules, optimizers, shared, layouts)
         finally:
             _captured_by.set(None)
 
@@ -116,7 +123,7 @@ _capturing = threading.Lock()
 _captured_by: contextvars.ContextVar[int | None] = contextvars.ContextVar("captured", default=None)
 
 
-def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -> Captured:
+def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared, layouts) -> Captured:
     is_batch = isinstance(getattr(function, "__self__", None), Task)
     leaves, input_names, tree = flattened(args, kwargs, is_batch)
     found_modules, found_optimizers, scalers = _find([*leaves] if shared else [function, *leaves])
@@ -138,7 +145,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
     tensors = _named_state(modules)
     device = _device(leaves, tensors)
     names = Names()
-    recorder = Recorder(FakeTensorMode(static_shapes=True), names, device)
+    recorder = Recorder(FakeTensorMode(static_shapes=True), names, device, layouts)
     for name, tensor in shared.state.items() if shared else ():
         recorder.outside.know(tensor, name)
     for tensor, name in tensors:
@@ -178,6 +185,8 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         with recorder:
             with changes.noting(), _empty_is_named(leaves, input_names):
                 output = function(*fake_args, **fake_kwargs)
+            for decision in itertools.islice(recorder.values.decisions, 1):
+                changes.refuse_remembered(decision)
             kept.settle(recorder)
         watched.check_unchanged()
         gradients.check_used(bool(watched.stepped) or _trains_by_itself(recorder))
@@ -213,7 +222,8 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared) -
         output_tree=output_tree,
         output_leaves=[TENSOR if isinstance(t, torch.Tensor) else t for t in output_leaves],
         _guards=recorder.tape.guards,
-        calls=recorder.calls,
+        origins=recorder.origins,
+        undo=kept.undo,
         decisions=recorder.values.decisions,
         _all_hyperparameters=watched.hyperparameters,
         _modes=[(part, path, part.training) for module in modules for path, part in module.named_modules()],

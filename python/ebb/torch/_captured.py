@@ -12,22 +12,42 @@ import torch.utils._pytree as pytree
 
 from ebb import Error
 
+from . import _operators
 from ._changes import Changes, named
-from ._decisions import Decision
+from ._decisions import Decisions
 from ._lines import Declaration
 from ._optimizer import Hyperparameter, NewState
-from ._results import Call, learn
+from ._results import Layouts, Origin
 from ._scalars import Guard
 
-def capture_as_it_runs(capture: Callable[[], Captured], make: Callable[[Captured], Any]) -> tuple[Captured, Any]:
-    """A captured step and the runtime that is made of it. Where results lie otherwise in memory than PyTorch had
-    announced, the step is captured once more, knowing it: what reads them in another order would round otherwise."""
-    while True:
-        captured = capture()
-        runtime = make(captured)
-        if not learn(captured.calls[name] for name in runtime.copied_results if name in captured.calls):
-            return captured, runtime
-        del runtime  # gives its memory back
+
+def capture_as_it_lies(
+    capture: Callable[[Layouts], Captured], make: Callable[[Captured, Callable], Any], layouts: Layouts
+) -> tuple[Captured, Any]:
+    """A captured step and what is made of it, by `make(captured, capture_anew)`. Where results lie otherwise in memory
+    than PyTorch had announced, the step is captured anew, knowing it: what reads them in another order would round
+    otherwise."""
+    captured = capture(layouts)
+
+    def capture_anew(strides: dict[str, list[int]]) -> str | None:
+        nonlocal captured
+        if not layouts.learn(strides, captured.origins):
+            return None
+        captured.undo()
+        try:
+            captured = capture(layouts)
+        except Exception as error:
+            name = next(name for name in strides if name in captured.origins)
+            error.add_note(
+                f"ebb: the step was captured once more, because %{name} of {_operators.name_of(captured.origins[name][0])} lies otherwise in "
+                "memory than PyTorch announces"
+            )
+            raise
+        return captured.text
+
+    made = make(captured, capture_anew)
+    captured.keep()
+    return captured, made
 
 
 TENSOR = object()
@@ -64,8 +84,8 @@ class Captured:
     batch_leaves: list[Any] = dataclasses.field(repr=False)
     output_tree: pytree.TreeSpec = dataclasses.field(repr=False)
     output_leaves: list[Any] = dataclasses.field(repr=False)  # TENSOR where a tensor goes
-    calls: dict[str, Call] = dataclasses.field(repr=False)  # what made the tensors of the graph
-    decisions: list[Decision] = dataclasses.field(repr=False)  # what it read of its batch
+    origins: dict[str, Origin] = dataclasses.field(repr=False)  # of the graph's tensors
+    decisions: Decisions = dataclasses.field(repr=False)  # what it read of its batch
     _guards: list[Guard] = dataclasses.field(repr=False)
     _all_hyperparameters: dict[str, Hyperparameter] = dataclasses.field(repr=False)
     _modes: list[tuple] = dataclasses.field(repr=False)  # (module, its path, whether it was training)
@@ -78,10 +98,16 @@ class Captured:
     optimizers: list[torch.optim.Optimizer] = dataclasses.field(repr=False)
     scalers: list[torch.amp.GradScaler] = dataclasses.field(repr=False)
     _fixed_scalers: list[tuple] = dataclasses.field(repr=False)
+    undo: Callable[[], None] = dataclasses.field(repr=False)  # puts back what forward has changed in its modules
     device: torch.device = dataclasses.field(repr=False)
     autocast: bool = dataclasses.field(repr=False)  # whether it was on around the step
     _group_sizes: dict[int, list[int]] = dataclasses.field(repr=False)
     started: bool = False  # the state lives in an arena, and is trained
+
+    def keep(self) -> Captured:
+        """It will not be captured anew: forgets what that takes."""
+        self.origins, self.undo = {}, lambda: None
+        return self
 
     def check_unchanged(self) -> None:
         """Raises where the model or the optimizer would compute something else by now."""

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from ._batch import batch_arguments
-from ._capture import capture_step
+from ._capture import capture_with
 from ._captured import Captured
 from ._memory import shortage_is_named
+from ._results import Layouts
 from ._step import OtherBatches, Step
 from ._step_function import Task
 
@@ -68,8 +69,8 @@ def compile(  # noqa: A001: the name that PyTorch's users expect
     )
     args, kwargs = batch_arguments((batch,), {})
 
-    def capture() -> Captured:
-        return capture_step(task.step, args, kwargs, modules=model, optimizers=optimizer)
+    def capture(layouts: Layouts) -> Captured:
+        return capture_with(layouts, task.step, args, kwargs, model, optimizer)
 
     with shortage_is_named():
         return Step(capture, task.step, budget, host_budget, other_batches, task)
@@ -88,8 +89,8 @@ def compile_step(
 ) -> Step:
     """The same for any function that does a training step (see `capture_step`)."""
 
-    def capture() -> Captured:
-        return capture_step(function, args, kwargs, modules=modules, optimizers=optimizers)
+    def capture(layouts: Layouts) -> Captured:
+        return capture_with(layouts, function, args, kwargs, modules, optimizers)
 
     with shortage_is_named():
         return Step(capture, function, budget, host_budget, other_batches)

@@ -9,7 +9,7 @@ comes out, the step is another one, as for a batch of another shape.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -17,8 +17,12 @@ import torch.utils._pytree as pytree
 from torch._subclasses.fake_tensor import FakeTensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from ebb import Error
+
 from . import _operators
 from ._batch import is_same_value
+from ._memory import is_shortage
+from ._places import user_line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,54 +32,91 @@ class _Slot:
     number: int
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(eq=False)
 class _Call:
     func: Callable[..., Any]
     args: tuple  # slots in place of tensors
     kwargs: dict[str, Any]
     makes: list[int]  # the slots of its results, in the order in which they are flattened
 
+    @property
+    def takes(self) -> list[int]:
+        return [leaf.number for leaf in pytree.tree_leaves((self.args, self.kwargs)) if isinstance(leaf, _Slot)]
+
     def run(self, values: dict[int, torch.Tensor]) -> Any:
         args, kwargs = pytree.tree_map_only(_Slot, lambda slot: values[slot.number], (self.args, self.kwargs))
         return self.func(*args, **kwargs)
 
 
-class Decision:
-    """What was read of a batch, and what came out."""
+@dataclasses.dataclass(eq=False)
+class Decision(_Call):
+    """A call that reads what is no tensor."""
+
+    what: str
+    place: str
+    outcome: Any = None
+
+    def __str__(self) -> str:
+        return f"{self.what}, at {self.place}"
+
+
+class Decisions:
+    """What a step reads of its batch, and what came out."""
 
     def __init__(self, given: dict[int, int], constants: dict[int, torch.Tensor], calls: list[_Call]) -> None:
-        self._given = given  # slots of tensors of the batch, and which these are
+        self.given = given  # slots of tensors of the batch, and which these are
         self._constants = constants
-        self._calls = calls  # the last one reads
-        self.outcome: Any = None
+        self._calls = calls  # in the order in which they were made
+        self._dropped: list[list[int]] = [[] for _ in calls]  # by call: what nobody needs after it
+        for slot, i in {slot: i for i, call in enumerate(calls) for slot in (*call.makes, *call.takes)}.items():
+            self._dropped[i].append(slot)
 
-    def read(self, batch: Sequence[torch.Tensor]) -> Any:
+    def __iter__(self) -> Iterator[Decision]:
+        return (call for call in self._calls if isinstance(call, Decision))
+
+    def otherwise(self, batch: Sequence[torch.Tensor]) -> Decision | None:
+        """The first that has another outcome for this batch."""
+        return next((each for each, read in self.read(batch) if not is_same_value(read, each.outcome)), None)
+
+    def read(self, batch: Sequence[torch.Tensor]) -> Iterator[tuple[Decision, Any]]:
         """As in an eager step, and beside whatever watches the caller."""
-        values = {slot: batch[index] for slot, index in self._given.items()} | self._constants
+        values = {slot: batch[index] for slot, index in self.given.items()} | self._constants
         device = next((value.device.type for value in values.values()), "cpu")
-        with _disable_current_modes(), torch.no_grad(), torch.autocast(device, enabled=False):
-            for call in self._calls[:-1]:
-                made = pytree.tree_leaves(call.run(values))
-                values.update(zip(call.makes, made, strict=True))
-            return self._calls[-1].run(values)
-
-    def holds(self, batch: Sequence[torch.Tensor]) -> bool:
-        return is_same_value(self.read(batch), self.outcome)
+        for i, call in enumerate(self._calls):
+            try:
+                with _disable_current_modes(), torch.no_grad(), torch.autocast(device, enabled=False):
+                    made = call.run(values)
+            except Exception as error:
+                if is_shortage(error):
+                    raise
+                decision = next(each for each in self._calls[i:] if isinstance(each, Decision))
+                raise Error(f"{error}, where the step {decision}") from error
+            if isinstance(call, Decision):
+                yield call, made
+            else:
+                values.update(zip(call.makes, pytree.tree_leaves(made), strict=True))
+            made = None
+            for slot in self._dropped[i]:
+                del values[slot]
 
 
 class BatchValues:
     """Knows of the fakes of one capture which follow from the batch alone, and how."""
 
     def __init__(self) -> None:
-        self.decisions: list[Decision] = []
         self._batch: list[torch.Tensor] = []
         self._given: dict[int, int] = {}
         self._constants: dict[int, torch.Tensor] = {}
         self._calls: list[_Call] = []
-        self._made_by: dict[int, int] = {}  # slot to call
+        self._decisions: list[Decision] = []  # those of the calls that are
+        self._made_by: dict[int, _Call] = {}  # by slot
         self._slots: dict[int, int] = {}  # by id of the fake
         self._fakes: list[torch.Tensor] = []  # by slot; kept, so that ids stay theirs
         self._written: set[int] = set()  # storages that have other bytes by now
+
+    @property
+    def decisions(self) -> Decisions:
+        return self._slice(self._decisions)
 
     def add_input(self, fake: FakeTensor, real: torch.Tensor) -> None:
         self._given[self._add(fake)] = len(self._batch)
@@ -90,21 +131,24 @@ class BatchValues:
         if _operators.is_random(func) or not all(isinstance(each, FakeTensor) for each in made):
             return
         if self._knows((args, kwargs)):
-            call = self._call(func, args, kwargs, [self._add(each) for each in made])
-            self._made_by.update(dict.fromkeys(call.makes, len(self._calls)))
+            call = _Call(func, *self._in_slots(args, kwargs), [self._add(each) for each in made])
+            self._made_by.update(dict.fromkeys(call.makes, call))
             self._calls.append(call)
 
     def forget(self, written: Iterable[torch.Tensor]) -> None:
         self._written.update(tensor.untyped_storage()._cdata for tensor in written)
 
-    def read(self, reader: Callable[..., Any], *args: Any) -> Decision | None:
+    def read(self, what: str, reader: Callable[..., Any], *args: Any) -> Decision | None:
         """What the reader makes of these arguments, from now on a condition of the step; None where that does not
-        follow from the batch alone."""
+        follow from the batch alone. `what` says what the step does."""
         if not self._knows(args):
             return None
-        decision = self._slice(self._call(reader, args, {}, []))
-        decision.outcome = decision.read(self._batch)
-        self.decisions.append(decision)
+        decision = Decision(reader, *self._in_slots(args, {}), [], what, user_line())
+        self._calls.append(decision)
+        alone = self._slice([decision])
+        ((_, decision.outcome),) = alone.read(self._batch)
+        if alone.given:
+            self._decisions.append(decision)
         return decision
 
     def _add(self, fake: torch.Tensor) -> int:
@@ -117,23 +161,19 @@ class BatchValues:
         tensors = [leaf for leaf in pytree.tree_leaves(arguments) if isinstance(leaf, torch.Tensor)]
         return all(id(t) in self._slots and t.untyped_storage()._cdata not in self._written for t in tensors)
 
-    def _call(self, func: Callable[..., Any], args: tuple, kwargs: dict, makes: list[int]) -> _Call:
-        args, kwargs = pytree.tree_map_only(torch.Tensor, lambda t: _Slot(self._slots[id(t)]), (args, kwargs))
-        return _Call(func, args, kwargs, makes)
+    def _in_slots(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        return pytree.tree_map_only(torch.Tensor, lambda t: _Slot(self._slots[id(t)]), (args, kwargs))
 
-    def _slice(self, last: _Call) -> Decision:
-        """The calls that lead to it."""
-        given, constants, calls, pending = {}, {}, set(), [last]
+    def _slice(self, decisions: list[Decision]) -> Decisions:
+        """With the calls that lead to them."""
+        given, constants, chosen, pending = {}, {}, set(decisions), list(decisions)
         while pending:
-            call = pending.pop()
-            for leaf in pytree.tree_leaves((call.args, call.kwargs)):
-                if not isinstance(leaf, _Slot):
-                    continue
-                if leaf.number in self._given:
-                    given[leaf.number] = self._given[leaf.number]
-                elif leaf.number in self._constants:
-                    constants[leaf.number] = self._constants[leaf.number]
-                elif self._made_by[leaf.number] not in calls:
-                    calls.add(self._made_by[leaf.number])
-                    pending.append(self._calls[self._made_by[leaf.number]])
-        return Decision(given, constants, [*(self._calls[i] for i in sorted(calls)), last])
+            for slot in pending.pop().takes:
+                if slot in self._given:
+                    given[slot] = self._given[slot]
+                elif slot in self._constants:
+                    constants[slot] = self._constants[slot]
+                elif self._made_by[slot] not in chosen:
+                    chosen.add(self._made_by[slot])
+                    pending.append(self._made_by[slot])
+        return Decisions(given, constants, [call for call in self._calls if call in chosen])

@@ -102,13 +102,17 @@ class Kept:
                         "does not do again; write into it with copy_"
                     )
 
+    def undo(self) -> None:
+        for place in self._places:
+            _put_back(place.holder, place.before)
+
     def __enter__(self) -> Kept:
         return self
 
     def __exit__(self, refused: type[BaseException] | None, *_) -> None:
+        if refused is not None:
+            self.undo()
         for place in self._places:
-            if refused is not None:
-                _put_back(place.holder, place.before)
             for key, _, now in place.changed():
                 if _is_a(now, FakeTensor):
                     place.holder[key] = place.before[key]

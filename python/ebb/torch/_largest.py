@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,11 +12,13 @@ from ebb import Error
 
 from ._batch import batch_arguments
 from ._budget import as_budget, as_host_budget
-from ._capture import capture_step
+from ._capture import capture_with
+from ._captured import Captured, capture_as_it_lies
 from ._load import _runtime
 from ._memory import is_shortage
 from ._progress import Progress
-from ._step_function import Task
+from ._results import Layouts
+from ._step_function import Task, count
 
 
 def largest_batch(
@@ -55,10 +56,8 @@ def largest_batch(
     budget = as_budget(budget)
     if budget.endswith("%"):
         raise Error("the largest batch for a budget in per cent of what it needs is any; give bytes: '16GiB'")
-    lowest = _count("lowest", lowest)
-    highest = None if highest is None else _count("highest", highest)
-    if lowest < 1:
-        raise Error(f"lowest is the smallest batch to try, at least 1, and not {lowest}")
+    lowest = count("lowest is the smallest batch to try", lowest)
+    highest = None if highest is None else count("highest is the largest batch to try", highest)
     if highest is not None and highest < lowest:
         raise Error(f"there is no batch from lowest={lowest} to highest={highest}")
     if host_budget is None:
@@ -69,13 +68,6 @@ def largest_batch(
     with Progress() as progress:
         attempt = _Attempts(make_batch, task, budget, as_host_budget(host_budget), progress)
         return _search(attempt, lowest, highest)
-
-
-def _count(name: str, value: Any) -> int:
-    try:
-        return operator.index(value)
-    except TypeError:
-        raise Error(f"{name} is how many there are in a batch, a whole number, and not {value!r}") from None
 
 
 def _search(attempt: _Attempts, lowest: int, highest: int | None) -> int:
@@ -119,6 +111,7 @@ class _Attempts:
         self._host_budget = host_budget
         self._progress = progress
         self._known = _runtime.Measurements()  # operations of the optimizer are the same for all batches
+        self._layouts = Layouts()
         self._texts: set[str] = set()  # of the steps captured
         self.why: Error | None = None  # the last one did not fit
 
@@ -146,23 +139,29 @@ class _Attempts:
     def _plan(self, n: int) -> None:
         args, kwargs = batch_arguments((self._make_batch(n),), {})
         task = self._task
-        try:
-            captured = capture_step(task.step, args, kwargs, modules=task.model, optimizers=task.optimizers)
-        except Exception as error:
-            error.add_note(f"ebb: in the step on make_batch({n}); `lowest` is the smallest batch that is tried")
-            raise
-        if captured.text in self._texts:
-            raise Error(f"make_batch({n}) gives a batch like one of another size")
-        self._texts.add(captured.text)
+
+        def capture(layouts: Layouts) -> Captured:
+            try:
+                return capture_with(layouts, task.step, args, kwargs, task.model, task.optimizers)
+            except Exception as error:
+                error.add_note(f"ebb: in the step on make_batch({n}); `lowest` is the smallest batch that is tried")
+                raise
 
         def progress(what: str, done: int, total: int) -> None:
             self._progress(f"a batch of {n}: {what}", done, total)
 
-        _runtime.plan(
-            captured.text,
-            device=str(captured.device),
-            budget=self._budget,
-            host_budget=self._host_budget,
-            known=self._known,
-            progress=progress,
-        )
+        def plan(captured: Captured, capture_anew: Callable) -> str:
+            if captured.text in self._texts:
+                raise Error(f"make_batch({n}) gives a batch like one of another size")
+            self._texts.add(captured.text)
+            return _runtime.plan(
+                captured.text,
+                device=str(captured.device),
+                budget=self._budget,
+                host_budget=self._host_budget,
+                known=self._known,
+                capture_anew=capture_anew,
+                progress=progress,
+            )
+
+        capture_as_it_lies(capture, plan, self._layouts)

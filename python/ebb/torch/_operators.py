@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import torch
-from torch._meta_registrations import _create_grouped_mm_output_tensor
 
 from ebb import Error
+
+from ._text import row_major
 
 aten = torch.ops.aten
 
@@ -123,8 +124,8 @@ def result_dtypes(func: torch._ops.OpOverload, bound: dict[str, object], results
 
 def is_measured(func: torch._ops.OpOverload, operands: list[torch.Tensor]) -> bool:
     """Whether the operator must be run to know what it makes."""
-    if func._schema.name in _LIE_AS_OPERANDS:
-        return not all(operand.is_contiguous() for operand in operands)
+    if func._schema.name in _LIE_AS_OPERANDS:  # a stride says which layout it is also where there is one element
+        return any(operand.stride() != row_major(operand.size()) for operand in operands)
     return func._schema.name in _MEASURED_RESULTS
 
 
@@ -134,6 +135,8 @@ def announce(func: torch._ops.OpOverload, args: tuple, kwargs: dict) -> object:
         bound = bind(func, args, kwargs)
         # Announced for bfloat16 alone; the operator takes f32 and f16 as well.
         if bound["self"].dtype == bound["mat2"].dtype != torch.bfloat16:
+            from torch._meta_registrations import _create_grouped_mm_output_tensor
+
             return _create_grouped_mm_output_tensor(bound["self"], bound["mat2"], bound["offs"], bound["out_dtype"])
     return func(*args, **kwargs)
 
@@ -227,9 +230,8 @@ def bind(func: torch._ops.OpOverload, args: tuple, kwargs: dict) -> dict[str, ob
     return bound
 
 
-def call(func: torch._ops.OpOverload, bound: dict[str, object]) -> object:
-    """Calls an operator with all its arguments by name."""
+def unbind(func: torch._ops.OpOverload, bound: dict[str, object]) -> tuple[tuple, dict[str, object]]:
+    """The other way round: arguments to call an operator with."""
     arguments = func._schema.arguments
-    args = [bound[argument.name] for argument in arguments if not argument.kwarg_only]
-    kwargs = {argument.name: bound[argument.name] for argument in arguments if argument.kwarg_only}
-    return func(*args, **kwargs)
+    args = tuple(bound[argument.name] for argument in arguments if not argument.kwarg_only)
+    return args, {argument.name: bound[argument.name] for argument in arguments if argument.kwarg_only}

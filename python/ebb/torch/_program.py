@@ -10,6 +10,7 @@ import torch.utils._pytree as pytree
 
 from ._batch import is_same_value
 from ._captured import TENSOR, Captured
+from ._decisions import Decision
 from ._fill import fill
 from ._places import levels_to_user
 from ._progress import Progress
@@ -38,8 +39,15 @@ class Program:
             warnings.warn(f"ebb: {note}", stacklevel=levels_to_user())
 
     def takes(self, leaves: list[Any], tree: pytree.TreeSpec) -> bool:
-        """Whether this is a batch of the structure, shapes, types and memory layout it was made for, and one by which
-        the step decides as it did then."""
+        """Whether this is a batch like the one it was made for, and one by which the step decides as it did then."""
+        return self.is_like(leaves, tree) and self.decided_otherwise(leaves) is None
+
+    def decided_otherwise(self, leaves: list[Any]) -> Decision | None:
+        """By what the step decides otherwise for this batch, which is like the one it was made for."""
+        return self.captured.decisions.otherwise([leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
+
+    def is_like(self, leaves: list[Any], tree: pytree.TreeSpec) -> bool:
+        """Whether a batch has the structure, shapes, types and memory layout of the one it was made for."""
         if tree != self.captured.batch_tree:
             return False
         places = iter(self._inputs)
@@ -57,8 +65,7 @@ class Program:
                 or leaf.stride() != place.stride()  # which decides about kernels, and so about bits
             ):
                 return False
-        tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
-        return all(decision.holds(tensors) for decision in self.captured.decisions)
+        return True
 
     is_timed = False
     """Whether the next runs are timed by operation."""

@@ -18,10 +18,12 @@ import torch.utils._pytree as pytree
 from ebb import Error
 
 from ._capture import capture_beside
-from ._captured import Captured, capture_as_it_runs
+from ._captured import Captured, capture_as_it_lies
 from ._load import _runtime
+from ._places import levels_to_user
 from ._program import Program, view
 from ._progress import Progress
+from ._results import Layouts
 from ._state import State
 
 
@@ -29,8 +31,9 @@ class Programs:
     KEPT = 8
     """So many are kept besides the first; each has its instructions and kernels in memory."""
 
-    def __init__(self, first: Program, state: State, host_budget: str, known: Any) -> None:
+    def __init__(self, first: Program, state: State, host_budget: str, known: Any, layouts: Layouts) -> None:
         self.first = first
+        self._layouts = layouts
         self._known = known  # what was measured of operations; optimizers' are the same in all
         self._state = state
         self._host_budget = host_budget
@@ -41,7 +44,7 @@ class Programs:
         """The program that does this with such a batch."""
         if what == "step" and self.first.takes(leaves, tree):
             return self.first
-        for i, (kind, program) in enumerate(self._others):
+        for i, (kind, program) in reversed(list(enumerate(self._others))):
             if kind == what and program.takes(leaves, tree):
                 self._others.append(self._others.pop(i))
                 return program
@@ -52,10 +55,10 @@ class Programs:
         first = self.first.captured
         optimizers = first.optimizers if what == "step" else []
 
-        def capture() -> Captured:
-            return capture_beside(self._state.shared(), function, args, kwargs, first.modules, optimizers)
+        def capture(layouts: Layouts) -> Captured:
+            return capture_beside(self._state.shared(), layouts, function, args, kwargs, first.modules, optimizers)
 
-        def make(captured: Captured) -> Any:
+        def make(captured: Captured, capture_anew: Callable) -> Any:
             with Progress() as progress:
                 return _runtime.Step(
                     captured.text,
@@ -63,21 +66,23 @@ class Programs:
                     host_budget=self._host_budget,
                     shares_arena_of=self.first.runtime,
                     known=self._known,
+                    capture_anew=capture_anew,
                     progress=progress,
                 )
 
-        captured, runtime = capture_as_it_runs(capture, make)
+        captured, runtime = capture_as_it_lies(capture, make, self._layouts)
         self._state.check_places(lambda name: view(runtime, name))
         program = Program(captured, runtime)
         if len(self._others) == self.KEPT:
             self._others.pop(0)
             if not self._said:
                 self._said = True
+                places = {decision.place for _, other in self._others for decision in other.captured.decisions}
                 warnings.warn(
-                    f"batches of more than {self.KEPT} other kinds, by shape or by what the step decides by: the programs "
-                    "for those least recently used are thrown away, and made again when they are needed. Pad batches to a "
-                    "few shapes",
-                    stacklevel=4,
+                    f"ebb: batches of more than {self.KEPT} other kinds, by shape or by what the step decides by: the "
+                    "programs for those least recently used are thrown away, and made again when they are needed. Pad "
+                    "batches to a few shapes" + "".join(f"; it decides at {place}" for place in sorted(places)[:3]),
+                    stacklevel=levels_to_user(),
                 )
         self._others.append((what, program))
         return program

@@ -29,7 +29,7 @@ from ._lines import Line, Meta, Result, Storage, shares, strided_attributes
 from ._names import Names
 from ._outside import Outside
 from ._places import user_line
-from ._results import Call, Results
+from ._results import Layouts, Origin, Results
 from ._scalars import ScalarTape
 from ._text import name_text
 
@@ -37,15 +37,15 @@ aten = torch.ops.aten
 
 
 class Recorder(TorchDispatchMode):
-    def __init__(self, fake: FakeTensorMode, names: Names, device: torch.device, seed: int = 1):
+    def __init__(self, fake: FakeTensorMode, names: Names, device: torch.device, layouts: Layouts):
         super().__init__()
         self.fake = fake
         self.names = names
         self.device = device
         self.outside = Outside(fake, names, device)
-        self.tape = ScalarTape(self._emit_scalar, seed)
+        self.tape = ScalarTape(self._emit_scalar, seed=1)
         self.values = BatchValues()
-        self.results = Results(fake, device)
+        self.results = Results(fake, device, layouts)
         self.lines: list[Line] = []
         self.updated: set[str] = set()  # roots of variables that some operation updates
         self.log: list[tuple[str, ...]] | None = None  # operators and constants, when wanted
@@ -53,7 +53,7 @@ class Recorder(TorchDispatchMode):
         self.trial = None  # who looks at operations instead, while an optimizer is tried out
         self._storages = self.outside.storages
         self._arguments = Arguments(self.name_of, self.tape, device)
-        self.calls: dict[str, Call] = {}  # that made the graph's tensors
+        self.origins: dict[str, Origin] = {}  # of the graph's tensors
         self._read: set[str] = set()  # tensors of the graph that some line reads
         self._shared: set[str] = set()  # roots that are the value of several storages
         self._reads = 0
@@ -137,8 +137,8 @@ class Recorder(TorchDispatchMode):
         bound = _operators.bind(func, args, kwargs)
         written = _operators.written_arguments(func, bound)
         if not written:
-            out = self.results.run(func, args, kwargs)
-            self._record(func, bound, out)
+            out, origins = self.results.run(func, args, kwargs)
+            self._record(func, bound, out, origins)
             # Numbers that change from step to step are others here.
             if all(self.tape.find(leaf) is None for leaf in pytree.tree_leaves((args, kwargs))):
                 self.values.note(func, args, kwargs, out, constant)
@@ -163,7 +163,7 @@ class Recorder(TorchDispatchMode):
         self.name_of(fake)
         return self._storages[fake.untyped_storage()._cdata]
 
-    def _record(self, func, bound, out) -> None:
+    def _record(self, func, bound, out, origins: dict[int, Origin]) -> None:
         """An operation that writes nothing."""
         tensors = [t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor)]
         for tensor in tensors:
@@ -181,7 +181,7 @@ class Recorder(TorchDispatchMode):
             return
         line = self._arguments.line(func, bound)
         for i, tensor in enumerate(tensors):
-            self._add_result(line, tensor, i)
+            self._add_result(line, tensor, i, origins)
         if not tensors:
             line.results.append(Result(self.names.operation(_base(func))[0], ""))
             line.effect = line.keeps = True
@@ -206,9 +206,9 @@ class Recorder(TorchDispatchMode):
         self._shared.add(storage.root)
         return True
 
-    def _add_result(self, line: Line, tensor: FakeTensor, index: int) -> None:
+    def _add_result(self, line: Line, tensor: FakeTensor, index: int, origins: dict[int, Origin]) -> None:
         name = self._result_name(line, index)
-        self.calls[name] = self.results.call
+        self.origins[name] = origins[id(tensor)]
         meta = Meta.of(tensor)
         key = tensor.untyped_storage()._cdata
         storage = self._storages.get(key)
@@ -237,27 +237,26 @@ class Recorder(TorchDispatchMode):
         if form is not None and len(written) == 1:
             targets = list(_tensors(bound, written))
             if func is aten.copy_.default and self._is_plain_copy(targets[0], bound["src"]):
-                out = self.results.run(func, args, kwargs)
+                out, _ = self.results.run(func, args, kwargs)
                 source = self._storage_of(bound["src"])
                 self._become(targets[0], source.root, self.name_of(bound["src"]))
                 self._shared.add(source.root)
                 return out
             if func is aten.copy_.default:
                 value = self._copied_value(targets[0], bound["src"])
-                out = self.results.run(func, args, kwargs)
+                out, _ = self.results.run(func, args, kwargs)
                 self._write(targets[0], value)
                 return out
-            with self.fake:
-                made = _operators.call(form, bound)
+            made, origins = self.results.run(form, *_operators.unbind(form, bound))
             values = [t for t in pytree.tree_leaves(made) if isinstance(t, FakeTensor)]
             # Random numbers are drawn in the order of the bytes, so that these must lie alike.
             count = 4 if _operators.is_random(func) else 2
             if [Meta.of(v)[:count] for v in values] == [Meta.of(t)[:count] for t in targets]:
                 line = self._arguments.line(form, bound)
                 for i, value in enumerate(values):
-                    self._add_result(line, value, i)
+                    self._add_result(line, value, i, origins)
                 self._append(line)
-                out = self.results.run(func, args, kwargs)
+                out, _ = self.results.run(func, args, kwargs)
                 for target, value in zip(targets, values, strict=True):
                     self._write(target, value)
                 return out
@@ -335,13 +334,13 @@ class Recorder(TorchDispatchMode):
                 targets.append(target)
         line = self._arguments.line(func, bound, written)
         line.keeps = True
-        out = self.results.run(func, args, kwargs)
+        out, origins = self.results.run(func, args, kwargs)
         given = {id(t) for t in pytree.tree_leaves(bound) if isinstance(t, torch.Tensor)}
         made = [
             t for t in pytree.tree_leaves(out) if isinstance(t, torch.Tensor) and id(t) not in given
         ]
         for i, tensor in enumerate(made):
-            self._add_result(line, tensor, i)
+            self._add_result(line, tensor, i, origins)
         for target in targets:
             storage, meta = self._storage_of(target), Meta.of(target)
             self.updated.add(storage.root)
@@ -404,6 +403,8 @@ class Recorder(TorchDispatchMode):
 
     def read_number(self, tensor: torch.Tensor) -> float:
         """What `tensor.item()` gives while a step is captured."""
+        if tensor.numel() != 1:
+            raise Error(f"the step calls .item() of a tensor of {tensor.numel()} elements, at {user_line()}; it takes one")
         if not tensor.dtype.is_floating_point:
             return self.decide("reads an integer out of a tensor", aten._local_scalar_dense.default, tensor)
         source = self.name_of(tensor)
@@ -424,7 +425,7 @@ class Recorder(TorchDispatchMode):
 
     def decide(self, what: str, reader: Callable[..., Any], *args: Any) -> Any:
         """What is read of tensors, where that follows from the batch alone."""
-        decision = self.values.read(reader, *args)
+        decision = self.values.read(what, reader, *args)
         if decision is None:
             raise data_dependent(what)
         return decision.outcome

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated
 
 import torch
@@ -19,15 +19,15 @@ class Measurements:
 
     def __len__(self) -> int: ...
 
-def plan(text: str, *, device: str = ..., budget: str = ..., host_budget: str = ..., known: Measurements | None = ..., progress: Callable[[str, int, int], None] | None = ...) -> str:
+def plan(text: str, *, device: str = ..., budget: str = ..., host_budget: str = ..., known: Measurements | None = ..., capture_anew: Callable[[Mapping[str, Sequence[int]]], str | None] | None = ..., progress: Callable[[str, int, int], None] | None = ...) -> str:
     """Whether a step fits, without making it: its report, as JSON."""
 
 class Step:
     """A step made ready to run: program, arena, kernels."""
 
-    def __init__(self, text: str, *, device: str = ..., budget: str = ..., host_budget: str = ..., shares_arena_of: Step | None = ..., known: Measurements | None = ..., evaluations: int | None = ..., progress: Callable[[str, int, int], None] | None = ...) -> None:
+    def __init__(self, text: str, *, device: str = ..., budget: str = ..., host_budget: str = ..., shares_arena_of: Step | None = ..., known: Measurements | None = ..., evaluations: int | None = ..., capture_anew: Callable[[Mapping[str, Sequence[int]]], str | None] | None = ..., progress: Callable[[str, int, int], None] | None = ...) -> None:
         """
-        Measures every distinct operation, plans for the budget, lays out the arena and binds the kernels; ``progress(what, done, total)`` is told how far it is.
+        Measures every distinct operation, plans for the budget, lays out the arena and binds the kernels. Where results lie otherwise than the text says, ``capture_anew(strides)`` may give another one; ``progress(what, done, total)`` is told how far it is.
         """
 
     def memory(self, name: str) -> Annotated[torch.Tensor, dict(dtype='uint8', shape=(None,), order='C')]:
@@ -47,8 +47,8 @@ class Step:
         """Returns when the device has done all that was put into it."""
 
     @property
-    def copied_results(self) -> list[str]:
-        """The names of results that lie otherwise in memory than the graph says."""
+    def is_kept(self) -> bool:
+        """Whether the GPU does the step again as it was recorded, without calls."""
 
     def take_notes(self) -> list[str]:
         """What people should hear of and nobody has been told yet: a line each."""

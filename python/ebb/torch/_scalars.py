@@ -121,7 +121,8 @@ class ScalarTape:
             raise Error(
                 f"the step decides by a number that it reads out of a tensor, at {user_line()}. "
                 "A captured step does the same operations every time: decide with torch.where, "
-                "or outside of the step"
+                "or outside of the step; where it follows from the batch alone, by the tensor itself, without .item(): "
+                "if x.max() > 3"
             )
         outcome = function(*(evaluator(self.values) for evaluator in evaluators))
         self.guards.append(

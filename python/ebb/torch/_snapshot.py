@@ -72,6 +72,27 @@ class TensorThere(Snapshot):
 
 
 @dataclasses.dataclass(frozen=True)
+class Array(Snapshot):
+    """Of numpy's, with all that is in it."""
+
+    content: tuple
+    text: str
+
+    def differences(self, now: Any, path: Path, same: set[tuple[int, int]]) -> Iterator[Difference]:
+        if not _is_array(now) or _content(now) != self.content:
+            yield Difference(path, "".join(path), self, now)
+
+
+def _is_array(value: Any) -> bool:
+    kind = type(value)
+    return kind.__name__ == "ndarray" and kind.__module__ == "numpy"  # which need not be installed
+
+
+def _content(array: Any) -> tuple:
+    return array.dtype.str, array.shape, array.tobytes()
+
+
+@dataclasses.dataclass(frozen=True)
 class _Whole(Snapshot):
     """A container or an object: of which class, and what is in it."""
 
@@ -176,6 +197,8 @@ class Snapshots:
             return Plain(value)
         if issubclass(kind, torch.Tensor):
             return TensorThere(id(value))
+        if _is_array(value):
+            return Array(_content(value), f"array({value.tolist()})") if self._takes_in(value.size) else ANYTHING
         if depth == 0:
             return ANYTHING
         if issubclass(kind, (dict, *_SEQUENCES, *_SETS)):
@@ -233,6 +256,8 @@ def said(value: Any) -> str:
 def _text(of: Snapshot) -> str:
     if isinstance(of, TensorThere):
         return "a tensor"
+    if isinstance(of, Array):
+        return of.text
     if isinstance(of, Sequence):
         left, right = "()" if issubclass(of.kind, tuple) else "[]"
         return f"{left}{', '.join(map(_text, of.parts[:50]))}{right}"

@@ -20,7 +20,7 @@ from ebb import Error
 
 from ._batch import batch_arguments
 from ._budget import as_budget, as_host_budget
-from ._captured import Captured, capture_as_it_runs
+from ._captured import Captured, capture_as_it_lies
 from ._files import replaced
 from ._fill import fill
 from ._load import _runtime
@@ -29,6 +29,7 @@ from ._program import Program, view
 from ._programs import Programs, describe, refused
 from ._progress import Progress
 from ._report import Report
+from ._results import Layouts
 from ._state import State
 from ._step_function import Task
 from ._stopwatch import Stopwatch
@@ -42,7 +43,7 @@ class Step:
 
     def __init__(
         self,
-        capture: Callable[[], Captured],
+        capture: Callable[[Layouts], Captured],
         function: Callable[..., Any],
         budget: str | int,
         host_budget: str | int | None = None,
@@ -55,26 +56,28 @@ class Step:
         self._function = function
         self._other_batches = other_batches
         self._task = task  # whose step the function is; none where it is the user's own
+        device_budget = as_budget(budget)
         host = "" if host_budget is None else as_host_budget(host_budget)
-        known = _runtime.Measurements()
+        known, layouts = _runtime.Measurements(), Layouts()
         outside: OutsideMeter | None = None
 
-        def make(captured: Captured) -> Any:
+        def make(captured: Captured, capture_anew: Callable) -> Any:
             nonlocal outside
             if captured.device.type not in ("cpu", "cuda"):
                 raise Error(f"steps run on the CPU and on CUDA, and this one is on {captured.device}")
-            outside = outside or OutsideMeter(captured.device)
+            outside = OutsideMeter(captured.device)
             with Progress() as progress:
                 return _runtime.Step(
                     captured.text,
                     device=str(captured.device),
-                    budget=as_budget(budget),
+                    budget=device_budget,
                     host_budget=host,
                     known=known,
+                    capture_anew=capture_anew,
                     progress=progress,
                 )
 
-        captured, runtime = capture_as_it_runs(capture, make)
+        captured, runtime = capture_as_it_lies(capture, make, layouts)
         self._captured = captured
         self._stopwatch = Stopwatch(captured.device)
         self._steps_done = 0
@@ -88,7 +91,7 @@ class Step:
             self._state = State(captured, lambda name: view(runtime, name, blocks))
             self._finalizer = weakref.finalize(self, State.give_back, self._state)
             self._finalizer.atexit = False
-        self._programs: Programs | None = Programs(first, self._state, host, known)
+        self._programs: Programs | None = Programs(first, self._state, host, known, layouts)
         # A step that was planned has the whole budget.
         arena = self._figures["budget_bytes"] if self._plan else self._memory.peak_bytes
         self._outside_bytes = outside.bytes(arena)
@@ -114,8 +117,9 @@ class Step:
         """One training step; returns what the step function returns: the loss.
 
         What is returned has memory of its own. For a batch of another structure, shape, type or
-        memory layout (the last one of an epoch) the step is captured once more when the first such
-        batch comes, and runs in the same memory; see `other_batches` of `compile`.
+        memory layout (the last one of an epoch), or by which the step decides otherwise, it is captured
+        once more when the first such batch comes, and runs in the same memory; see `other_batches` of
+        `compile`.
         """
         with self._lock:
             return self._train(*self._find_training(args, kwargs))
@@ -138,25 +142,29 @@ class Step:
                 self._function,
                 args,
                 kwargs,
-                describe(leaves, self._captured.inputs.values()),
+                self._described(args, kwargs),
                 "Compile with the largest batch or more budget, drop the last batch "
                 "(drop_last=True), or train such batches eagerly, outside of the budget: "
                 "other_batches='eager'",
             )
         is_first = program is self._programs.first
-        with self._stopwatch.step() if is_first else contextlib.nullcontext():
-            result = self._run(program, leaves)
+        try:
+            with self._stopwatch.step() if is_first else contextlib.nullcontext():
+                result = self._run(program, leaves)
+        except KeyboardInterrupt:
+            self._steps_done += not program.runtime.state_is_as_before  # it was finished first
+            raise
         self._steps_done += 1
         return result
 
     def trace(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
-        """One training step on a batch of the shape that was compiled for, timed by operation; writes its
+        """One training step on a batch like the one that was compiled for, by which it decides alike, timed by operation; writes its
         timeline to a file that ui.perfetto.dev opens, and returns what the step returns."""
         with self._lock:
             args, kwargs, leaves, program = self._find_training(args, kwargs)
             first = self._programs.first
             if program is not first:
-                raise Error(f"trace takes batches like the one compiled for, and not {describe(leaves)}")
+                raise Error(f"trace takes batches like the one compiled for, and not {self._described(args, kwargs)}")
             with replaced(path) as file:  # first: a step that is done stays done
                 first.is_timed = True
                 try:
@@ -213,6 +221,14 @@ class Step:
         if any(isinstance(leaf, FakeTensor) for leaf in leaves):
             raise Error("a compiled step cannot be captured again as part of another one")
         return leaves, self._programs.find(what, leaves, tree)
+
+    def _described(self, args: tuple, kwargs: dict) -> str:
+        """A batch that the first program does not take."""
+        leaves, tree = pytree.tree_flatten((args, kwargs))
+        first = self._programs.first
+        words = describe(leaves, self._captured.inputs.values())
+        decision = first.decided_otherwise(leaves) if first.is_like(leaves, tree) else None
+        return words if decision is None else f"{words}, for which something else comes out where it {decision},"
 
     def _run(self, program: Program, leaves: list[Any]) -> Any:
         try:

@@ -37,7 +37,7 @@ class Task:
         self.optimizers = list(optimizer) if isinstance(optimizer, (list, tuple)) else [optimizer]
         self._clip_grad_norm = None if clip_grad_norm is None else _norm(clip_grad_norm)
         self._autocast = autocast
-        self._accumulate = _count(accumulate)
+        self._accumulate = count("accumulate is in how many parts a batch is cut", accumulate)
         self._scaler = scaler or torch.amp.GradScaler(enabled=False)  # which does nothing
         if not isinstance(model, torch.nn.Module):
             raise Error(f"the model must be a torch.nn.Module, and is a {type(model).__name__}")
@@ -75,8 +75,7 @@ class Task:
         if self._clip_grad_norm is not None:
             for one in self.optimizers:
                 self._scaler.unscale_(one)
-            parameters = [p for one in self.optimizers for g in one.param_groups for p in g["params"]]
-            torch.nn.utils.clip_grad_norm_(parameters, self._clip_grad_norm)
+            torch.nn.utils.clip_grad_norm_(self._clipped(), self._clip_grad_norm)
         for one in self.optimizers:
             self._scaler.step(one)
         self._scaler.update()
@@ -93,6 +92,14 @@ class Task:
             if len(args) == 1 and not kwargs:
                 return self._output_of(args[0])
             return self.model(*args, **kwargs)
+
+    def _clipped(self) -> list[torch.nn.Parameter]:
+        """What the optimizers train, in the order of `model.parameters()` where it has them all: norms are added up in
+        order, and that is the one of an eager loop."""
+        trained = [p for one in self.optimizers for group in one.param_groups for p in group["params"]]
+        wanted = {id(parameter) for parameter in trained}
+        in_order = [parameter for parameter in self.model.parameters() if id(parameter) in wanted]
+        return in_order if len(in_order) == len(trained) else trained
 
     def _loss_of(self, args: tuple, kwargs: dict[str, Any]) -> torch.Tensor:
         with self._precision():
@@ -136,14 +143,15 @@ def _norm(value: Any) -> float:
     return float(value)
 
 
-def _count(value: Any) -> int:
+def count(what: str, value: Any) -> int:
+    """`what` says what there would be so many of."""
     try:
-        count = operator.index(value)
+        number = operator.index(value)
     except TypeError:
-        count = 0
-    if count < 1 or isinstance(value, bool):
-        raise Error(f"accumulate is in how many parts a batch is cut, a whole number from 1 on, and not {value!r}")
-    return count
+        number = 0
+    if number < 1 or isinstance(value, bool):
+        raise Error(f"{what}, a whole number from 1 on, and not {value!r}")
+    return number
 
 
 def _loss(loss_fn, output: Any, targets: tuple) -> torch.Tensor:
@@ -181,7 +189,7 @@ def _parts(batch: Any, count: int) -> list:
         if isinstance(leaf, torch.Tensor) and (leaf.dim() == 0 or leaf.size(0) % count != 0):
             raise Error(
                 f"a tensor of shape {list(leaf.shape)} in the batch cannot be cut into {count} equal "
-                "parts (accumulate)"
+                "parts (accumulate); drop the last batch (drop_last=True), or pad it"
             )
     pieces = [
         leaf.chunk(count) if isinstance(leaf, torch.Tensor) else [leaf] * count for leaf in leaves

@@ -4,25 +4,11 @@
 
 #include <fmt/format.h>
 
-#include "ebb/base/file.h"
 #include "ebb/base/progress.h"
 #include "ebb/plan/plan_tensorflow.h"
-#include "ebb/plan/profile.h"
 #include "ebb/report/plan_summary.h"
 
 namespace ebb::grappler {
-namespace {
-
-Result<std::optional<Profile>> read_profile(const std::string& path) {
-  if (path.empty()) return std::optional<Profile>();
-  const auto text = read_file(path);
-  if (!text) return fail(text.error());
-  auto profile = parse_profile(*text);
-  if (!profile) return fail(profile.error());
-  return std::optional(*std::move(profile));
-}
-
-}  // namespace
 
 Result<BudgetRewritten> rewrite_by_budget(std::string_view graphdef,
                                           const BudgetParameters& parameters,

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "ebb/base/file.h"
 #include "ebb/base/nearest.h"
 #include "ebb/import/tensorflow_device.h"
 #include "ebb/plan/budget.h"
@@ -283,6 +284,9 @@ Status check_budget(const Configuration& configuration) {
   if (const auto device = find_device(given.device); !device) {
     return wrong("device: " + device.error().message);
   }
+  if (const auto profile = read_profile(given.profile); !profile) {
+    return wrong("profile: " + profile.error().message);
+  }
   Configuration paper;
   paper.devices = configuration.devices;
   paper.swap_nodes = configuration.swap_nodes;
@@ -313,8 +317,11 @@ Status check_values(const Configuration& configuration) {
   const auto& [accelerator, host] = configuration.devices;
   if (matches(read_device(accelerator), read_device(host)) &&
       read_device(accelerator).number != "*") {
-    return fail(ErrorKind::kUsage,
-                fmt::format("accelerator and host are the same device, '{}'", printable(host)));
+    return fail(
+        ErrorKind::kUsage,
+        fmt::format("accelerator and host are the same device, '{}'; to try Ebb without a GPU, "
+                    "make two logical CPU devices and name the second as the accelerator",
+                    printable(host)));
   }
   return check_lms_options(Graph(), nameless);
 }
@@ -343,6 +350,15 @@ tl::unexpected<Error> unknown_variable(std::string_view name) {
 }
 
 }  // namespace
+
+Result<std::optional<Profile>> read_profile(const std::string& path) {
+  if (path.empty()) return std::optional<Profile>();
+  const auto text = read_file(path);
+  if (!text) return fail(text.error());
+  auto profile = parse_profile(*text);
+  if (!profile) return fail(ErrorKind::kBadInput, path + ": " + profile.error().message);
+  return std::optional(*std::move(profile));
+}
 
 Result<Configuration> parse_configuration(std::string_view json) {
   const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);

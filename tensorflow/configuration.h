@@ -13,6 +13,7 @@
 #include "ebb/base/result.h"
 #include "ebb/export/graphdef.h"
 #include "ebb/import/graphdef.h"
+#include "ebb/plan/profile.h"
 #include "ebb/rewrite/lms.h"
 
 namespace ebb::grappler {
@@ -26,6 +27,9 @@ struct BudgetParameters {
   std::string host_budget;      // empty: as much as it takes
   bool strict = false;  // whether a step that is over its budget fails; for the Python front
 };
+
+// The profile behind a name; none where that is empty.
+[[nodiscard]] Result<std::optional<Profile>> read_profile(const std::string& path);
 
 struct Configuration {
   LmsOptions lms;

@@ -1,10 +1,13 @@
 #include "configuration.h"
 
+#include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+
+#include "ebb/base/file.h"
 
 namespace ebb::grappler {
 namespace {
@@ -57,6 +60,8 @@ TEST(Configuration, EveryParameterComesBackFromItsJson) {
 
 TEST(Configuration, NoTwoParametersSetTheSame) {
   const auto defaults = nlohmann::ordered_json::parse(to_json(*parse_configuration("{}")));
+  const std::string profile = testing::TempDir() + "ebb_configuration_test.json";
+  ASSERT_TRUE(write_file(profile, R"({"version": 1, "device": "cpu", "operations": []})"));
   for (const auto& [name, value] : defaults.items()) {
     nlohmann::ordered_json other = value;
     if (value.is_array()) other = {"name"};
@@ -68,7 +73,7 @@ TEST(Configuration, NoTwoParametersSetTheSame) {
     if (name == "accelerator") other = "/device:TPU:0";
     if (name == "host") other = "/device:CPU:1";
     if (name == "device") other = "cpu";
-    if (name == "profile") other = "profile.json";
+    if (name == "profile") other = profile;
     if (name == "host_budget") other = "1GiB";
     nlohmann::ordered_json given = {{name, other}};
     for (const char* beside : {"batch_size", "device", "profile", "host_budget", "strict"}) {
@@ -81,6 +86,11 @@ TEST(Configuration, NoTwoParametersSetTheSame) {
     expected.update(given);
     EXPECT_EQ(to_json(*changed), expected.dump()) << name;
   }
+}
+
+TEST(Configuration, AProfileThatCannotBeReadIsRefusedBeforeAnyGraphIsSeen) {
+  EXPECT_THAT(error_of(R"({"budget": "60%", "profile": "no/such.json"})"),
+              HasSubstr("profile: cannot read no/such.json: No such file"));
 }
 
 TEST(Configuration, AnUnknownParameterIsRefusedWithTheNearest) {

@@ -327,6 +327,12 @@ void Plugin::say_what_was_done(const GraphReport& report) {
   if (!rewrite.is_object()) return;
   const Bytes bytes{rewrite.value("bytes_swapped", std::int64_t{0})};  // 0: no size is known
   const int swapped = rewrite.value("tensors_swapped", 0);
+  const int unknown = rewrite.value("unknown_sizes", 0);
+  const std::string size =
+      bytes == Bytes{}
+          ? ""
+          : ", " + to_human(bytes) +
+                (unknown > 0 ? fmt::format(" without {} of unknown size", unknown) : "");
   const int recomputed = rewrite.value("tensors_recomputed", 0);
   const Bytes peak{rewrite.value("peak_bytes", std::int64_t{0})};  // 0: there was no budget
   const std::string within =
@@ -334,9 +340,8 @@ void Plugin::say_what_was_done(const GraphReport& report) {
                                    to_human(Bytes{rewrite.value("budget_bytes", std::int64_t{0})}))
                      : "";
   say_once(fmt::format(
-      "{} ({} operations): {} tensor{} swapped{}{}{}{}; ebb.tensorflow.last_report() says more",
-      name, report.scan.nodes, swapped, swapped == 1 ? "" : "s", bytes > Bytes{} ? ", " : "",
-      bytes > Bytes{} ? to_human(bytes) : "",
+      "{} ({} operations): {} tensor{} swapped{}{}{}; ebb.tensorflow.last_report() says more", name,
+      report.scan.nodes, swapped, swapped == 1 ? "" : "s", size,
       recomputed == 0 ? "" : fmt::format("; {} computed again", recomputed), within));
 }
 

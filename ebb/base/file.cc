@@ -30,6 +30,8 @@ class FileDescriptor {
   explicit FileDescriptor(int fd) : fd_(fd) {}
   FileDescriptor(const FileDescriptor&) = delete;
   FileDescriptor& operator=(const FileDescriptor&) = delete;
+  FileDescriptor(FileDescriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  FileDescriptor& operator=(FileDescriptor&&) = delete;
   ~FileDescriptor() {
     if (fd_ >= 0) ::close(fd_);
   }
@@ -103,15 +105,29 @@ bool is_replaced(const std::string& path) {
   return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
 }
 
-Status write_directly(const std::string& path, std::span<const std::string_view> pieces) {
-  if (path == "-") {
-    if (!write_all(STDOUT_FILENO, pieces)) return fail(system_error("write", "standard output"));
+// What is written where it is: standard output, a pipe, a device. A folder cannot be opened so.
+class DirectFile {
+ public:
+  static Result<DirectFile> open(const std::string& path) {
+    const bool is_output = path == "-";
+    DirectFile opened(
+        is_output ? "standard output" : path,
+        is_output ? ::dup(STDOUT_FILENO) : ::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!opened.file_.valid()) return fail(system_error("write", opened.name_));
+    return opened;
+  }
+
+  [[nodiscard]] Status write(std::span<const std::string_view> pieces) const {
+    if (!write_all(file_.get(), pieces)) return fail(system_error("write", name_));
     return {};
   }
-  const FileDescriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (!file.valid() || !write_all(file.get(), pieces)) return fail(system_error("write", path));
-  return {};
-}
+
+ private:
+  DirectFile(std::string name, int fd) : name_(std::move(name)), file_(fd) {}
+
+  std::string name_;
+  FileDescriptor file_;
+};
 
 // A file that has its content and not yet its name. It is gone with this object, unless put there.
 class NewFile {
@@ -189,28 +205,37 @@ Status write_file(const std::string& path, std::string_view content) {
 }
 
 Status write_file(const std::string& path, std::span<const std::string_view> pieces) {
-  if (!is_replaced(path)) return write_directly(path, pieces);
+  if (!is_replaced(path)) {
+    const auto file = DirectFile::open(path);
+    if (!file) return fail(file.error());
+    return file->write(pieces);
+  }
   auto file = NewFile::write(path, pieces);
   if (!file) return fail(std::move(file.error()));
   return file->put_in_place();
 }
 
 Status write_files(std::span<const FileContent> files) {
+  // All that can fail beforehand does, before anything has its name.
   std::vector<NewFile> written;
+  std::vector<std::pair<DirectFile, std::string_view>> opened;
   for (const FileContent& each : files) {
-    if (!is_replaced(each.path)) continue;
     const std::string_view content = each.content;
-    auto file = NewFile::write(each.path, std::span(&content, 1));
-    if (!file) return fail(std::move(file.error()));
-    written.push_back(*std::move(file));
+    if (is_replaced(each.path)) {
+      auto file = NewFile::write(each.path, std::span(&content, 1));
+      if (!file) return fail(std::move(file.error()));
+      written.push_back(*std::move(file));
+    } else {
+      auto file = DirectFile::open(each.path);
+      if (!file) return fail(std::move(file.error()));
+      opened.emplace_back(*std::move(file), content);
+    }
   }
   for (NewFile& file : written) {
     if (Status ok = file.put_in_place(); !ok) return ok;
   }
-  for (const FileContent& each : files) {
-    if (is_replaced(each.path)) continue;
-    const std::string_view content = each.content;
-    if (Status ok = write_directly(each.path, std::span(&content, 1)); !ok) return ok;
+  for (const auto& [file, content] : opened) {
+    if (Status ok = file.write(std::span(&content, 1)); !ok) return ok;
   }
   return {};
 }

@@ -100,6 +100,15 @@ TEST_F(FileTest, SeveralAreWrittenOrNone) {
   EXPECT_EQ(files(), 2U);
 }
 
+TEST_F(FileTest, NoneIsWrittenBesideAFolderOfThatName) {
+  fs::create_directory(path("folder"));
+  const Status refused =
+      write_files(std::vector<FileContent>{{path("a"), "new"}, {path("folder"), "new"}});
+  ASSERT_FALSE(refused);
+  EXPECT_NE(refused.error().message.find("folder: Is a directory"), std::string::npos);
+  EXPECT_EQ(files(), 1U);
+}
+
 TEST_F(FileTest, PermissionsAndLinksAreKept) {
   ASSERT_TRUE(write_file(path("f"), "old"));
   ASSERT_EQ(::chmod(path("f").c_str(), 0640), 0);

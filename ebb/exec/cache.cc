@@ -59,7 +59,7 @@ class Lock {
 
 std::string default_cache_folder() {
   std::string ours = variable("EBB_CACHE");
-  if (ours == "off") return {};
+  if (ours == "off" || ours == "OFF" || ours == "Off") return {};
   if (!ours.empty()) return ours;
   // Where it is not absolute it is to be ignored, says its specification.
   if (const std::string xdg = variable("XDG_CACHE_HOME"); xdg.starts_with('/')) {

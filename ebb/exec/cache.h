@@ -18,8 +18,8 @@
 
 namespace ebb::exec {
 
-// EBB_CACHE, where that is not "off"; otherwise ebb in XDG_CACHE_HOME or in ~/.cache. Empty: there
-// is none.
+// EBB_CACHE, where that is not "off" ("Off", "OFF"); otherwise ebb in XDG_CACHE_HOME or in
+// ~/.cache. Empty: there is none.
 std::string default_cache_folder();
 
 class Cache {

@@ -152,8 +152,10 @@ TEST(CacheFolder, IsWhereTheEnvironmentSays) {
     const Variable there("EBB_CACHE", "/tmp/there");
     EXPECT_EQ(default_cache_folder(), "/tmp/there");
   }
-  const Variable off("EBB_CACHE", "off");
-  EXPECT_EQ(default_cache_folder(), "");
+  for (const char* word : {"off", "Off", "OFF"}) {
+    const Variable off("EBB_CACHE", word);
+    EXPECT_EQ(default_cache_folder(), "") << word;
+  }
 }
 
 TEST(CacheFolder, IsNoneWithoutAHome) {

@@ -160,6 +160,20 @@ def test_an_open_batch_is_asked_for(tmp_path):
     assert "give the batch size (batch_size, --batch-size)" in done.stderr
 
 
+def test_a_file_without_shapes_says_nothing_of_memory(tmp_path):
+    graphdef = residual(BATCH)
+    for node in graphdef.node:
+        if "_output_shapes" in node.attr:
+            del node.attr["_output_shapes"]
+    path = tmp_path / "step.pb"
+    path.write_bytes(graphdef.SerializeToString())
+    rewrite = ["rewrite", path, "-o", tmp_path / "out.pb", "--budget", "100MiB", *PLACES]
+    for command in (rewrite, ["simulate", path, "--accelerator", ACCELERATOR]):
+        refused = ebb(*command)
+        assert refused.returncode == 3 and "as_graph_def(add_shapes=True)" in refused.stderr, refused.stderr
+    assert list(tmp_path.iterdir()) == [path]
+
+
 def test_a_budget_is_of_one_accelerator(tmp_path):
     graph = residual(BATCH)
     for node in graph.node:

@@ -10,6 +10,8 @@ import keras  # noqa: E402 (TensorFlow reads the environment when it is imported
 import pytest  # noqa: E402
 from same_training import train_both, with_ebb  # noqa: E402
 
+import ebb  # noqa: E402
+
 BUDGETS = {
     "mlp": ["100%"],
     "swish": ["100%"],
@@ -36,10 +38,9 @@ def test_of_what_does_not_fit_it_is_said_what_would():
     assert all("the least budget found is" in graph.problem for graph in graphs)
 
 
-def test_a_profile_that_is_not_there_is_named_and_the_step_runs_as_it_was(tmp_path):
-    _, graphs = with_ebb(keras, "mlp", budget="100%", batch_size=8, profile=tmp_path / "missing.json")
-    assert graphs
-    assert all("missing.json" in graph.problem for graph in graphs)
+def test_a_profile_that_is_not_there_is_refused_before_anything_trains(tmp_path):
+    with pytest.raises(ebb.Error, match="profile: cannot read .*missing.json"):
+        with_ebb(keras, "mlp", budget="100%", batch_size=8, profile=tmp_path / "missing.json")
 
 
 def test_sizes_that_do_not_follow_from_the_batch_are_named():

@@ -10,6 +10,7 @@
 #include "ebb/base/file.h"
 #include "ebb/export/graphdef.h"
 #include "ebb/import/complete_shapes.h"
+#include "ebb/plan/plan_tensorflow.h"
 #include "ebb/report/timeline_summary.h"
 #include "ebb/report/trace.h"
 #include "input.h"
@@ -46,7 +47,10 @@ Result<int> run_simulate(const SimulateCommand& command) {
   if (!input) return fail(input.error());
   Graph graph = input->graph();
   if (command.batch_size) complete_shapes(graph, *command.batch_size);
-  if (input->tensorflow) empty_unranked(graph);
+  if (input->tensorflow) {
+    if (const auto ok = empty_without_rank(graph); !ok)
+      return fail(in_file(ok.error(), command.input));
+  }
   const auto costs = model->estimate(graph);
   if (!costs) return fail(in_file(costs.error(), command.input));
   write_to_stderr(unknown_operators_note(graph, *costs));

@@ -209,6 +209,8 @@ def _in_one_line(report: dict[str, Any]) -> str:
     mebibytes = report["bytes_swapped"] / 2**20
     # Where a batch may have any size, so may its tensors.
     size = f"{mebibytes:.3g} MiB" if mebibytes else "of unknown size"
+    if mebibytes and report["unknown_sizes"]:
+        size += f" without {report['unknown_sizes']} of unknown size"
     return (
         f"LMS: swapping {_counted(report['tensors_swapped'], 'tensor')} ({size}) to host memory, "
         f"with {_counted(report['swap_ins'], 'swap-in')}{left}"

@@ -69,7 +69,10 @@ class GraphReport:
         if not self.tensors_swapped:
             return said
         # Where a batch may have any size, so may its tensors.
-        return f"{said}, {human(self.bytes_swapped) if self.bytes_swapped else 'of unknown size'}"
+        if not self.bytes_swapped:
+            return f"{said}, of unknown size"
+        unknown = self.details.get("unknown_sizes", 0)
+        return f"{said}, {human(self.bytes_swapped)}" + (f" without {unknown} of unknown size" if unknown else "")
 
 
 @dataclasses.dataclass(frozen=True)

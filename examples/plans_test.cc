@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include "ebb/plan/arena.h"
 #include "ebb/plan/evaluate.h"
 #include "ebb/plan/layout.h"
 #include "ebb/plan/plan.h"
@@ -80,11 +81,27 @@ TEST_P(PlanExample, ChoicesAndTheRewrittenGraphAgreeAboutOffsets) {
       Evaluator evaluator(it.model, it.gaps, it.costs.link, {.budget = it.evaluated_for});
       ASSERT_EQ(evaluator.evaluate(it.choices).verdict, Verdict::kFits);
       const Bytes state = evaluator.state_size();
-      const Layout layout = lay_out(
-          evaluator.buffers(), {.alignment = device_.alignment, .enough = part(percent) - state});
+      LayoutOptions options{.alignment = device_.alignment};
+      Layout layout = lay_out(evaluator.buffers(), options);
+      options.enough = part(percent) - state;
+      if (layout.size > options.enough) layout = lay_out(evaluator.buffers(), options);
       EXPECT_EQ(state, it.arena.state_size);
       EXPECT_EQ(state + layout.bound, it.arena.bound);
       EXPECT_EQ(state + layout.size, it.arena.size);
+    }
+  }
+}
+
+// So what `ebb plan` predicts is what `ebb run` takes, which need not know of the budget.
+TEST_P(PlanExample, AStepThatFitsHasTheSameLayoutWhateverItsBudget) {
+  for (const int percent : {85, 70}) {
+    const Planned planned = plan({.budget = part(percent), .may_recompute = false});
+    if (!planned.plan) continue;
+    const ArenaNeeds needs = needs_of(planned.plan->graph, planned.plan->costs.workspace);
+    const Bytes alone = arrange(planned.plan->graph, needs, {.alignment = device_.alignment}).size;
+    for (const Bytes more : {Bytes{}, Bytes{alone.count / 20}, alone}) {
+      const ArenaOptions options{.alignment = device_.alignment, .budget = alone + more};
+      EXPECT_EQ(arrange(planned.plan->graph, needs, options).size, alone);
     }
   }
 }

@@ -98,7 +98,7 @@ class Lowering {
     const Arena arena = arrange(graph_, needs_,
                                 {.alignment = options_.alignment,
                                  .reuse_in_place = options_.reuse_in_place,
-                                 .enough = options_.enough});
+                                 .budget = options_.budget});
     for (const ResultServed& served : results_served_) {
       program_.servings[served.serving].offset = arena.storages[served.storage.index()];
     }

@@ -82,7 +82,7 @@ struct Program {
 struct LowerOptions {
   Bytes alignment{64};  // of every place in either block; a power of two
   bool reuse_in_place = true;
-  Bytes enough{};  // an arena of this size will do: the budget
+  Bytes budget{};  // what the arena should not be larger than, as in plan/arena.h
 };
 
 // `recipes` by node; those of nodes that run no kernel are not looked at. The graph must pass the

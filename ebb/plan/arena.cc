@@ -1,6 +1,6 @@
 #include "ebb/plan/arena.h"
 
-#include <algorithm>
+#include <utility>
 
 #include "ebb/order/in_place.h"
 #include "ebb/order/liveness.h"
@@ -98,8 +98,12 @@ class Arranger {
   }
 
   void lay_out_arena() {
-    const Bytes enough = std::max(Bytes{}, options_.enough - arena_.state_size);
-    const Layout layout = lay_out(buffers_, {.alignment = options_.alignment, .enough = enough});
+    Layout layout = lay_out(buffers_, {.alignment = options_.alignment});
+    const Bytes room = options_.budget - arena_.state_size;
+    if (layout.bound <= room && room < layout.size) {
+      Layout aimed = lay_out(buffers_, {.alignment = options_.alignment, .enough = room});
+      if (aimed.size < layout.size) layout = std::move(aimed);
+    }
     place(Residence::kDevice, arena_.state_size, layout);
     arena_.size = arena_.state_size + layout.size;
     arena_.bound = arena_.state_size + layout.bound;

@@ -35,7 +35,9 @@ ArenaNeeds needs_of(const Graph& graph, std::span<const Bytes> workspaces);
 struct ArenaOptions {
   Bytes alignment{64};  // of every place in either block; a power of two
   bool reuse_in_place = true;
-  Bytes enough{};  // an arena of this size will do, as in layout.h
+  // Where the usual layout is larger than this and need not be, one of this size is sought. So a
+  // step that fits has the same layout whatever its budget.
+  Bytes budget{};
 };
 
 struct Arena {

@@ -312,10 +312,10 @@ bool fits(const Plan& plan, const PlanOptions& options) {
 }
 
 Arena arrange_step(const Graph& graph, const StepCosts& costs, const Timeline& timeline,
-                   const Device& device, Clock clock, Bytes enough) {
+                   const Device& device, Clock clock, Bytes budget) {
   if (!is_tensorflow(clock)) {
     return arrange(graph, needs_of(graph, costs.workspace),
-                   {.alignment = device.alignment, .enough = enough});
+                   {.alignment = device.alignment, .budget = budget});
   }
   Arena arena;
   arena.size = arena.bound = timeline.device_peak;

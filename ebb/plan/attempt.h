@@ -43,9 +43,9 @@ struct PlanOutcome {
 
 [[nodiscard]] bool fits(const Plan& plan, const PlanOptions& options);
 
-// What the step takes: its layout, for which so much is enough, or what an allocator has given out
-// by its timeline.
+// What the step takes: its layout in an arena of that budget, or what an allocator has given out by
+// its timeline.
 Arena arrange_step(const Graph& graph, const StepCosts& costs, const Timeline& timeline,
-                   const Device& device, Clock clock, Bytes enough);
+                   const Device& device, Clock clock, Bytes budget);
 
 }  // namespace ebb

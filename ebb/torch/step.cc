@@ -197,7 +197,7 @@ Result<std::unique_ptr<const Step::Lowered>> Step::lower_graph(
   auto recipes = exec::measure_all(lowered->graph, kernels, progress);
   if (!recipes) return fail(recipes.error());
   lowered->recipes = *std::move(recipes);
-  const LowerOptions lowering{.alignment = backend_->alignment(), .enough = budget_};
+  const LowerOptions lowering{.alignment = backend_->alignment(), .budget = budget_};
   auto program = lower(lowered->graph, lowered->recipes, lowering);
   if (!program) return fail(program.error());
   lowered->program = *std::move(program);
@@ -239,6 +239,12 @@ Status Step::fit(exec::Kernels& kernels, const StepOptions& options) {
     const auto host = parse_bytes(options.host_budget);
     if (!host) return fail(ErrorKind::kUsage, "the host budget: " + host.error().message);
     host_budget = *host;
+  }
+  if (program().bound <= budget_ && budget_ < program().arena_size) {
+    // Laid out when no budget was known; with an aim there may be room.
+    auto aimed = lower_graph(graph(), kernels, nullptr);
+    if (!aimed) return fail(std::move(aimed.error()));
+    now_ = *std::move(aimed);
   }
   if (program().arena_size <= budget_) return {};
   if (!options.may_plan) {

@@ -102,7 +102,7 @@ def test_it_runs_in_the_predicted_arena_with_the_same_bits_or_it_is_said_what_wo
     assert planned.returncode == 0, planned.stderr
     run_tool("apply", step.path, plan, "-o", rewritten)
     run_tool("verify", step.path, rewritten)
-    outputs, after, measured = step.run(rewritten)
+    outputs, after, measured = step.run(rewritten, "--as-is", "--budget", f"{report['budget_bytes']}B")
     assert outputs == step.outputs
     assert after == step.after
     assert measured["arena_bytes"] == report["peak_bytes"] <= report["budget_bytes"]

@@ -34,6 +34,7 @@ DEFAULTS: dict[str, Any] = {
     "limit": None,
     "allocator": "bfc",
     "context": "1GiB",
+    "split": False,  # BFC: hand out no more than was asked for, which counts as taken otherwise
     "environment": {},  # read by TensorFlow
     "budget": None,
     "parameters": None,
@@ -46,7 +47,7 @@ DEFAULTS: dict[str, Any] = {
     "seconds": 10,  # no further step is begun after so many
     "dump": None,
 }
-OF_THE_PROCESS = ("device", "limit", "allocator", "context", "environment", "deterministic")
+OF_THE_PROCESS = ("device", "limit", "allocator", "context", "split", "environment", "deterministic")
 UNITS = {"GiB": 1 << 30, "MiB": 1 << 20}
 
 
@@ -81,6 +82,11 @@ def leave_free(count: int) -> subprocess.Popen[str]:
     return process
 
 
+def split_chunks(config: Any) -> None:
+    """BFC gives a request a whole free chunk of up to twice its size while less than 128 MiB of it are too much."""
+    config.gpu_options.experimental.internal_fragmentation_fraction = 1e-9
+
+
 class Machine:
     """Where the network is trained: a GPU with a limit, or two logical devices of the CPU to try the program with."""
 
@@ -88,6 +94,13 @@ class Machine:
         import tensorflow as tf
 
         self.is_gpu = cell["device"] == "gpu"
+        self.split = cell["split"]
+        if self.split:
+            from tensorflow.python.eager import context
+
+            config = tf.compat.v1.ConfigProto()
+            split_chunks(config)
+            context.context()._config = config  # before devices are started; there is no public way to it
         self.ballast = None
         if self.is_gpu and cell["limit"] and cell["allocator"] == "cuda_malloc_async":
             self.ballast = leave_free(read_bytes(cell["limit"]) + read_bytes(cell["context"]))
@@ -114,6 +127,8 @@ class Machine:
         import tensorflow as tf
 
         config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+        if self.split:
+            split_chunks(config)
         if not self.is_gpu:
             config.device_count["CPU"] = 2
         elif self.limit_mb and self.ballast is None:

@@ -99,13 +99,33 @@ def run_together(cells: dict[str, dict[str, Any]], seconds: float) -> dict[str, 
     return results
 
 
+def known_batches(cell: dict[str, Any], result: dict[str, Any]) -> list[dict[str, Any]]:
+    """What became of batches of that cell by these settings, in their order, as far as it is known."""
+    if (result.get("cell") or {}) | {"batches": None} != cell | {"batches": None}:
+        return []
+    seen = {each["batch"]: each for each in result["batches"] if each["state"] not in UNKNOWN}
+    return [seen[batch] for batch in cell["batches"] if batch in seen]
+
+
+def missing_batches(cell: dict[str, Any], result: dict[str, Any]) -> list[int]:
+    """Those to be tried still: none after one that did not train."""
+    known = known_batches(cell, result)
+    if any(each["state"] != "trained" for each in known):
+        return []
+    return [batch for batch in cell["batches"] if batch not in [each["batch"] for each in known]]
+
+
 def is_done(cell: dict[str, Any], result: dict[str, Any]) -> bool:
-    """Whether this is what became of that cell, by these settings and to its end."""
-    return result.get("cell") == cell and not any(seen["state"] in UNKNOWN for seen in result["batches"])
+    return not missing_batches(cell, result)
 
 
 def count_trained(result: dict[str, Any]) -> int:
     return sum(seen["state"] == "trained" for seen in result.get("batches", []))
+
+
+def joined(cell: dict[str, Any], before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
+    """What was known of a cell, and what its missing batches came to."""
+    return {"cell": cell, "batches": known_batches(cell, before) + now["batches"]}
 
 
 def by_need(names: list[str], cells: dict[str, dict[str, Any]], results: dict[str, Any]) -> list[str]:
@@ -176,10 +196,12 @@ def main() -> int:
         if left < 0:
             break
         seconds = min(arguments.cell_limit * len(group), left + 1)
-        for name, result in run_together({name: cells[name] for name in group}, seconds).items():
-            for seen in result["batches"]:
+        missing = {name: missing_batches(cells[name], results.get(name, {})) for name in group}
+        for name, now in run_together({name: cells[name] | {"batches": missing[name]} for name in group}, seconds).items():
+            for seen in now["batches"]:
                 say(name, seen)
             before = results.get(name, {})
+            result = joined(cells[name], before, now)
             if is_done(cells[name], result) or count_trained(result) >= count_trained(before):
                 results[name] = result  # one that was stopped sooner than the one before says less
         fresh = arguments.out.with_suffix(".new")

@@ -47,7 +47,8 @@ def matrix(monkeypatch):
 def test_a_batch_that_was_cut_off_or_failed_is_not_done(tmp_path, matrix, state, status):
     cell = matrix.small(matrix.CELLS["resnet50-plain"])
     out = tmp_path / "paper.json"
-    out.write_text(json.dumps({"resnet50-plain": {"cell": cell, "batches": [{"batch": 2, "state": state}]}}))
+    batches = [{"batch": 2, "state": "trained"}, {"batch": 4, "state": state}]
+    out.write_text(json.dumps({"resnet50-plain": {"cell": cell, "batches": batches}}))
     done = run("--out", out, "--cells", "resnet50-plain", "--limit", "-1")
     assert done.returncode == status
     assert f"{1 - status} of 1 cells" in done.stdout
@@ -55,13 +56,31 @@ def test_a_batch_that_was_cut_off_or_failed_is_not_done(tmp_path, matrix, state,
 
 
 def test_what_was_stopped_sooner_replaces_nothing(tmp_path, matrix):
-    cell = matrix.small(matrix.CELLS["resnet50-plain"])
+    cell = matrix.small(matrix.CELLS["resnet50-plain"]) | {"steps": 7}  # by other settings
     batches = [{"batch": 2, "state": "trained"}, {"batch": 4, "state": "cut off"}]
     out = tmp_path / "paper.json"
     out.write_text(json.dumps({"resnet50-plain": {"cell": cell, "batches": batches}}))
     done = run("--out", out, "--cells", "resnet50-plain", "--cell-limit", "0.01")
     assert done.returncode == 1 and "batch 2: cut off" in done.stdout
     assert json.loads(out.read_text())["resnet50-plain"]["batches"] == batches
+
+
+def test_only_what_is_missing_of_a_cell_runs(tmp_path, matrix):
+    cell = matrix.small(matrix.CELLS["resnet50-plain"])
+    known = {"batch": 2, "state": "trained", "images_per_second": 7.0}
+    out = tmp_path / "paper.json"
+    for before in [[known], [known, {"batch": 4, "state": "cut off"}]]:
+        out.write_text(json.dumps({"resnet50-plain": {"cell": cell, "batches": before}}))
+        done = run("--out", out, "--cells", "resnet50-plain", "--cell-limit", "0.01")
+        assert done.returncode == 1 and done.stdout.startswith("resnet50-plain, batch 4: cut off")
+        [first, second] = json.loads(out.read_text())["resnet50-plain"]["batches"]
+        assert first == known and (second["batch"], second["state"]) == (4, "cut off")
+    other = known | {"batch": 4}  # of fewer batches, and not the first
+    out.write_text(json.dumps({"resnet50-plain": {"cell": cell | {"batches": [4]}, "batches": [other]}}))
+    run("--out", out, "--cells", "resnet50-plain", "--limit", "-1")
+    assert matrix.missing_batches(cell, json.loads(out.read_text())["resnet50-plain"]) == [2]
+    ended = {"cell": cell, "batches": [{"batch": 2, "state": "out of memory"}]}
+    assert matrix.missing_batches(cell, ended) == []
 
 
 def test_cells_of_which_least_is_known_come_first(matrix):

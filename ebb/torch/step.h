@@ -115,6 +115,8 @@ class Step {
   [[nodiscard]] bool state_is_as_before() const {
     return !is_done_ && executor_->torn().is_whole();
   }
+  // Runs that came to their end, whatever was thrown afterwards.
+  [[nodiscard]] std::uint64_t runs_done() const { return runs_done_; }
   // Of the last run, where the caller asked for them; otherwise none.
   [[nodiscard]] Result<std::vector<exec::Interval>> times();
 
@@ -217,6 +219,7 @@ class Step {
   std::unique_ptr<Trial> trial_;  // null: nothing is tried any more
   std::optional<Replanned> replanned_;
   std::uint64_t generation_ = 0;
+  std::uint64_t runs_done_ = 0;
   bool is_done_ = false;    // the last run, whatever came after it
   bool was_timed_ = false;  // the last run, because the caller asked for it
 };

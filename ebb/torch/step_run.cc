@@ -145,6 +145,7 @@ Status Step::run(const std::map<std::string, exec::Number>& scalars,
   const bool times_are_wanted = is_tried && trial_->wants_times();
   if (Status ok = run_or_replay(*values, interrupted, is_timed || times_are_wanted); !ok) return ok;
   is_done_ = true;
+  ++runs_done_;
   if (times_are_wanted) return look_at_times(progress);
   if (is_tried) trial_->note_first_step();
   return {};

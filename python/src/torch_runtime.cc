@@ -293,6 +293,8 @@ void bind(nb::module_& module) {
       .def_prop_ro(
           "state_is_as_before", [](const Step& step) { return step.state_is_as_before(); },
           "Whether the last run has changed no state: it failed before the first update.")
+      .def_prop_ro("runs_done", &Step::runs_done,
+                   "Runs that came to their end, whatever was raised afterwards.")
       .def_prop_ro("generation", &Step::generation,
                    "Grows when a run has put inputs and outputs elsewhere, or changed the report.")
       .def_prop_ro("outputs", &outputs_of)

@@ -4,6 +4,10 @@ import subprocess
 import sys
 
 import pytest
+import torch
+import torch.nn.functional as F
+
+import ebb.torch
 
 INTERRUPTED = """
 import os, signal, sys, threading
@@ -30,8 +34,7 @@ threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
     for _ in range(1000):
         step(*batch)
-        returned += 1
-        before = [tensor.detach().clone() for tensor in state()]
+        before, returned = [tensor.detach().clone() for tensor in state()], returned + 1
 except KeyboardInterrupt:
     print("interrupted", flush=True)
 changed = [not torch.equal(now, then) for now, then in zip(state(), before)]
@@ -88,3 +91,26 @@ def test_ctrl_c_while_a_step_is_captured_leaves_pytorch_as_it_was():
 @pytest.mark.parametrize("budget", ["100%", "80%"])
 def test_ctrl_c_stops_a_step_and_leaves_no_half_updated_state(budget):
     check_interrupted("cpu", budget)
+
+
+@pytest.mark.parametrize(("moment", "done"), [("fill", 0), ("clone", 1)])
+def test_a_step_counts_where_it_was_done_before_ctrl_c(moment, done, monkeypatch):
+    model = torch.nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    batch = torch.randn(8, 4), torch.randint(0, 2, (8,))
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    step(*batch)
+    before = model.weight.detach().clone()
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        where = (ebb.torch._program, "fill") if moment == "fill" else (torch.Tensor, "clone")
+        patched.setattr(*where, interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            step(*batch)
+    assert step.report()["measured"]["steps_done"] == 1 + done
+    assert torch.equal(model.weight, before) == (done == 0)
+    step(*batch)
+    assert step.report()["measured"]["steps_done"] == 2 + done

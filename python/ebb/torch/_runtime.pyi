@@ -78,6 +78,10 @@ class Step:
         """
 
     @property
+    def runs_done(self) -> int:
+        """Runs that came to their end, whatever was raised afterwards."""
+
+    @property
     def generation(self) -> int:
         """
         Grows when a run has put inputs and outputs elsewhere, or changed the report.

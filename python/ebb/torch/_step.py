@@ -148,14 +148,12 @@ class Step:
                 "other_batches='eager'",
             )
         is_first = program is self._programs.first
+        done_before = program.runtime.runs_done
         try:
             with self._stopwatch.step() if is_first else contextlib.nullcontext():
-                result = self._run(program, leaves)
-        except KeyboardInterrupt:
-            self._steps_done += not program.runtime.state_is_as_before  # it was finished first
-            raise
-        self._steps_done += 1
-        return result
+                return self._run(program, leaves)
+        finally:  # Ctrl-C may come before the step is begun, and after it is done
+            self._steps_done += program.runtime.runs_done - done_before
 
     def trace(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
         """One training step on a batch like the one that was compiled for, by which it decides alike, timed by operation; writes its

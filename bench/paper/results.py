@@ -73,7 +73,13 @@ def describe(parameters: dict[str, Any]) -> str:
         words.append(parameters["ctrld_strategy"])
     words += ["fused"] if parameters.get("fuse_swapins") else []
     words += ["branches"] if parameters.get("swap_branches") else []
+    words += [f"sync {parameters['sync']}"] if parameters.get("sync", 2) != 2 else []
     return ", ".join(words)
+
+
+def describe_options(settings: dict[str, Any]) -> str:
+    """Of a cell by budget, what is not as usual."""
+    return str((settings.get("options") or {}).get("swap_nodes", "")).replace("_", " ")
 
 
 def size(setting: str | list[str]) -> str:

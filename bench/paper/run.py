@@ -34,6 +34,8 @@ LIMIT = {"limit": "16GiB"}
 ASYNC = {"limit": "16GiB", "allocator": "cuda_malloc_async"}
 # What is swapped waits in pinned host memory, of which TensorFlow takes 64 GiB unless told otherwise.
 HOST = {"environment": {"TF_GPU_HOST_MEM_LIMIT_IN_MB": "110000"}}
+# Of convolutions by cuDNN, which may take 4 GiB otherwise; for as large a batch as can be.
+LITTLE_WORKSPACE = {"environment": HOST["environment"] | {"TF_CUDNN_WORKSPACE_LIMIT_IN_MB": "1024"}, "steps": 2}
 RESNET = {"network": "resnet50", "side": 224}
 UNET_128 = {"network": "unet3d", "side": 128}
 UNET_192 = {"network": "unet3d", "side": 192}
@@ -61,13 +63,13 @@ CELLS = {
     "resnet50-no-limit": RESNET | {"batches": [832]},
     "unet3d-all": UNET_128 | by_parameters([3, 4]),
     "unet3d-all-branches": UNET_128 | by_parameters([2, 3, 4], **BRANCHES),
-    "unet3d-192-all-branches": UNET_192 | by_parameters([1], **BRANCHES),
+    "unet3d-192-all-branches": UNET_192 | by_parameters([1], **BRANCHES) | {"steps": 2},
     "resnet50-all-lb1": RESNET | by_parameters([256, 384, 832]),
     "resnet50-all-lb5": RESNET | by_parameters([256, 384], lb=5),
     "resnet50-200-lb1": RESNET | by_parameters([256, 384], n_tensors=200),
     "resnet50-200-lb5": RESNET | by_parameters([256, 384], n_tensors=200, lb=5),
     "resnet50-100-lb1": RESNET | by_parameters([256, 384], n_tensors=100),
-    "resnet50-all-direct": RESNET | by_parameters([384, 832], ctrld_strategy="direct_order"),
+    "resnet50-all-direct": RESNET | by_parameters([832], ctrld_strategy="direct_order", sync=1) | LITTLE_WORKSPACE,
     "resnet50-all-fused": RESNET | by_parameters([384], fuse_swapins=True),
 }
 

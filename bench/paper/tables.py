@@ -13,14 +13,14 @@ import statistics
 from collections.abc import Iterable
 from typing import Any
 
-from results import STEPS, Cell, batches_of, describe, machines, read, size, why_not
+from results import STEPS, Cell, batches_of, describe, describe_options, machines, read, size, why_not
 
 NOT_TRIED = "-"
-# What the paper says, the cell without Ebb, the cell by budget.
+# What the paper says, the cell without Ebb, the cells by budget.
 LARGEST = {
-    "ResNet-50 224²": ("176 → 832", "resnet50-plain", "resnet50-budget"),
-    "3D U-Net 128³": ("2 → 4", "unet3d-plain", "unet3d-budget"),
-    "3D U-Net 192³": ("out of memory → 1, 0.17 images/s", None, "unet3d-192-budget"),
+    "ResNet-50 224²": ("176 → 832", "resnet50-plain", ["resnet50-budget", "resnet50-copy-kernels-budget"]),
+    "3D U-Net 128³": ("2 → 4", "unet3d-plain", ["unet3d-budget"]),
+    "3D U-Net 192³": ("out of memory → 1, 0.17 images/s", None, ["unet3d-192-budget"]),
 }
 UNLIMITED = "resnet50-no-limit"
 BY_BUDGET = ("cell", "batch", "images/s", f"of `{UNLIMITED}`", "predicted peak", "measured peak", "difference",
@@ -56,6 +56,7 @@ def best(cells: list[Cell]) -> str:
         return "; ".join(dict.fromkeys(cell.end for cell in cells if cell.end))
     batch, images, cell = max(trained, key=lambda each: each[:2])
     remarks = [describe(cell.parameters)] if cell.parameters is not None else []
+    remarks += [options] if (options := describe_options(cell.settings)) else []
     remarks += [cell.end] if cell.end else []
     return f"{batch}, {speed(images)} images/s" + (f" ({'; '.join(remarks)})" if remarks else "")
 
@@ -64,12 +65,13 @@ def print_largest(cells: dict[str, Cell]) -> None:
     print("### Largest batch\n")
     print_head(("largest batch that trained¹", "paper²", "plain", "Ebb by parameters³", "Ebb by budget"))
     tried, missing = [], 0
-    for step, (paper, plain, budget) in LARGEST.items():
+    for step, (paper, plain, names) in LARGEST.items():
+        by_budget = [cells[name] for name in names]
         by_parameters = [cell for cell in cells.values() if cell.step == step and cell.parameters is not None]
         missing += sum(not cell.batches for cell in by_parameters)
         without = best([cells[plain]]) if plain else NOT_TRIED
-        print_row((step, paper, without, best(by_parameters), best([cells[budget]])))
-        lists = {"plain": [cells[plain]] if plain else [], "by parameters": by_parameters, "by budget": [cells[budget]]}
+        print_row((step, paper, without, best(by_parameters), best(by_budget)))
+        lists = {"plain": [cells[plain]] if plain else [], "by parameters": by_parameters, "by budget": by_budget}
         said = [f"{way} {', '.join(map(str, batches_of(of)))}" for way, of in lists.items() if of]
         tried.append(f"{step} {'; '.join(said)}")
     print(f"\n¹ Of those tried, in each cell up to the first that did not train: {'. '.join(tried)}. "
@@ -86,7 +88,7 @@ def print_by_parameters(cells: dict[str, Cell]) -> None:
         rows = [cell for cell in cells.values() if cell.step == step and cell.parameters is not None]
         batches = batches_of(rows)
         print(f"\n{step}:\n")
-        print_head(("n_tensors", "lb", "strategy", "fused", "branches", "tensors swapped",
+        print_head(("n_tensors", "lb", "strategy", "fused", "branches", "sync", "tensors swapped",
                     *(f"images/s at {batch}" for batch in batches)))
         for cell in rows:
             print_row((*parameter_columns(cell.parameters or {}), swapped(cell),
@@ -97,7 +99,7 @@ def parameter_columns(parameters: dict[str, Any]) -> list[object]:
     count = parameters.get("n_tensors", -1)
     branches = f"over {parameters.get('branch_threshold', 0)} levels" if parameters.get("swap_branches") else ""
     return ["all" if count == -1 else count, parameters.get("lb", 1), parameters.get("ctrld_strategy", "chain_rule"),
-            "yes" if parameters.get("fuse_swapins") else "", branches]
+            "yes" if parameters.get("fuse_swapins") else "", branches, parameters.get("sync", 0)]
 
 
 def swapped(cell: Cell) -> str:
@@ -106,7 +108,8 @@ def swapped(cell: Cell) -> str:
     for ebb in [seen["ebb"] for seen in cell.batches if seen.get("ebb")]:
         added = [ebb.get("swap_outs"), ebb.get("swap_ins")]
         counts.append(f"{ebb['tensors_swapped']}" + (f" ({added[0]} + {added[1]})" if None not in added else ""))
-    return ", ".join(dict.fromkeys(counts))
+    said = [count for count in counts if not any(other.startswith(f"{count} (") for other in counts)]
+    return ", ".join(dict.fromkeys(said))
 
 
 def print_by_budget(cells: dict[str, Cell]) -> None:

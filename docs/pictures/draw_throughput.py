@@ -16,7 +16,7 @@ from html import escape
 from draw_plans import GRID, INK, PALE
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "bench" / "paper"))
-from results import Cell, batches_of, describe, machines, read, size  # noqa: E402 (found by the line above)
+from results import Cell, batches_of, describe, describe_options, machines, read, size  # noqa: E402 (found by the line above)
 
 WIDTH, LEFT, RIGHT, TOP, PLOT_HEIGHT, BETWEEN = 900, 66, 18, 72, 250, 74
 LEGEND_TOP, ROW, BOTTOM = TOP + PLOT_HEIGHT + 66, 18, 16
@@ -33,12 +33,14 @@ PANELS: dict[tuple[str, str], dict[str, Style]] = {  # title and unit: cells
         "resnet50-no-limit": (INK, THIN, CIRCLE),
         "resnet50-plain": (GREEN, THIN, CIRCLE),
         "resnet50-budget": (BLUE, THICK, CIRCLE),
+        "resnet50-copy-kernels-budget": (BLUE, THIN, SQUARE),
         "resnet50-all-lb1": (RED, THIN, CIRCLE),
         "resnet50-all-lb5": (ORANGE, THIN, CIRCLE),
         "resnet50-200-lb1": (RED, DASHED, SQUARE),
         "resnet50-200-lb5": (ORANGE, DASHED, SQUARE),
         "resnet50-100-lb1": (RED, DOTTED, DIAMOND),
         "resnet50-100-lb5": (ORANGE, DOTTED, DIAMOND),
+        "resnet50-all-direct": (GREEN, DASHED, SQUARE),
     },
     ("3D U-Net 128³", "volumes/s"): {
         "unet3d-plain": (GREEN, THIN, CIRCLE),
@@ -53,7 +55,8 @@ def name_of(cell: Cell) -> str:
     if cell.parameters is not None:
         return f"by parameters: {describe(cell.parameters)}"
     if cell.settings.get("budget"):
-        return f"by budget, {size(cell.settings['budget'])}"
+        options = describe_options(cell.settings)
+        return f"by budget, {size(cell.settings['budget'])}" + (f", {options}" if options else "")
     return f"plain, in {size(cell.settings['limit'])}" if cell.settings.get("limit") else "without limit"
 
 

@@ -44,10 +44,11 @@ RESULTS = {
     "resnet50-no-limit": (RESNET | {"limit": None}, [trained(384, 1200), trained(832, 1600)]),
     "resnet50-budget": (RESNET | BUDGET, [trained(384, 600, ebb=PLANNED),
                                           trained(832, 416, ebb=PLANNED | {"measured_bytes": 9 * GIB})]),
-    "resnet50-copy-kernels-budget": (RESNET | {"batches": [832], "budget": ["13GiB", "12GiB"]},
-                                     [trained(832, 800, ebb=PLANNED, budget="12GiB")]),
+    "resnet50-copy-kernels-budget": (
+        RESNET | {"batches": [832], "budget": ["13GiB", "12GiB"], "options": {"swap_nodes": "copy_kernels"}},
+        [trained(832, 800, ebb=PLANNED, budget="12GiB")]),
     "resnet50-all-lb1": (RESNET | {"parameters": {"lb": 1}},
-                         [trained(384, 500, **swapping(7)), trained(832, 300, **swapping(7))]),
+                         [trained(384, 500, **swapping(7)), trained(832, 300, **swapping(7, swap_outs=7, swap_ins=9))]),
     "resnet50-200-lb5": (RESNET | {"parameters": {"lb": 5, "n_tensors": 200}},
                          [trained(384, 700, **swapping(6, swap_outs=6, swap_ins=8)),
                           out_of_memory(832, **swapping(6, swap_outs=6, swap_ins=8))]),
@@ -89,7 +90,7 @@ def test_the_largest_batches_stand_beside_the_paper_s(tables):
     assert tables.startswith("A GPU, TensorFlow 2.0.\n")
     assert rows_of(tables, "Largest batch")[1:] == [
         ["ResNet-50 224²", "176 → 832", "192, 1000 images/s (256: out of memory)", "832, 300 images/s (all, lb 1)",
-         "832, 416 images/s"],
+         "832, 800 images/s (copy kernels)"],
         ["3D U-Net 128³", "2 → 4", "1, 8 images/s (2: out of memory)", "", "3, 2 images/s (4: no plan fits; least 16.0 GiB)"],
         ["3D U-Net 192³", "out of memory → 1, 0.17 images/s", "-", "", ""],
     ]
@@ -101,7 +102,7 @@ def test_every_cell_by_parameters_has_its_row(tables):
     rows = rows_of(tables, "By parameters")
     shown = [rows[0].index(name) for name in ("tensors swapped", "images/s at 384", "images/s at 832")]
     assert [row[:5] + [row[column] for column in shown] for row in rows[1:8]] == [
-        ["all", "1", "chain_rule", "", "", "7", "500", "300"],
+        ["all", "1", "chain_rule", "", "", "7 (7 + 9)", "500", "300"],
         ["all", "5", "chain_rule", "", "", "", "", ""],
         ["200", "1", "chain_rule", "", "", "", "", ""],
         ["200", "5", "chain_rule", "", "", "6 (6 + 8)", "700", "out of memory"],
@@ -109,7 +110,8 @@ def test_every_cell_by_parameters_has_its_row(tables):
         ["all", "1", "direct_order", "", "", "", "", ""],
         ["all", "1", "chain_rule", "yes", "", "", "", ""],
     ]
-    assert ["all", "1", "chain_rule", "", "over 20 levels", "", "", "", ""] in rows
+    assert ["all", "1", "chain_rule", "", "over 20 levels", "2", "", "", "", ""] in rows
+    assert [row[rows[0].index("sync")] for row in rows[1:8]] == ["0", "2", "2", "0", "0", "1", "2"]
     assert "In brackets: the operations that were added, swap-outs and swap-ins." in tables
 
 
@@ -128,9 +130,11 @@ def test_predictions_stand_beside_what_was_measured(tables):
 def test_the_picture_names_every_configuration_and_where_it_ended(picture):
     texts = ["".join(text.itertext()) for text in picture.iter(f"{SVG}text")]
     of_resnet = ["without limit", "plain, in 16 GiB; 256: out of memory", "by budget, 14 GiB",
+                 "by budget, 13 GiB or 12 GiB, copy kernels",
                  "by parameters: all, lb 1", "by parameters: all, lb 5; not measured",
                  "by parameters: 200, lb 1; not measured", "by parameters: 200, lb 5; 832: out of memory",
-                 "by parameters: 100, lb 1; 384: out of memory"]
+                 "by parameters: 100, lb 1; 384: out of memory",
+                 "by parameters: all, lb 1, direct_order, sync 1; not measured"]
     of_unet = ["plain, in 16 GiB; 2: out of memory", "by budget, 14 GiB; 4: no plan fits; least 16.0 GiB",
                "by parameters: all, lb 1; not measured", "by parameters: all, lb 1, branches; not measured"]
     named = [text for text in texts if re.match("without|plain|by ", text)]
@@ -145,7 +149,8 @@ def test_marks_are_hollow_where_the_next_batch_did_not_train(picture):
     assert len(hollow) == 2 * 4 + 1
     by_budget = [mark.get("fill") for mark in marks if mark.get("stroke") == "#1f6fa8"]
     full = "#1f6fa8"
-    assert by_budget == [full, full, full, full, "#ffffff", "#ffffff"]  # two batches and the legend, in each panel
+    # Two batches and the legend, copy kernels' batch and theirs; then the other panel.
+    assert by_budget == [full, full, full, full, full, full, "#ffffff", "#ffffff"]
 
 
 @pytest.mark.parametrize("program", [TABLES, PICTURE], ids=["tables", "picture"])

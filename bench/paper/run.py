@@ -18,6 +18,7 @@ at batch 832 need ``--cell-limit 200``.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import pathlib
@@ -111,10 +112,9 @@ def known_batches(cell: dict[str, Any], result: dict[str, Any]) -> list[dict[str
 
 def missing_batches(cell: dict[str, Any], result: dict[str, Any]) -> list[int]:
     """Those to be tried still: none after one that did not train."""
-    known = known_batches(cell, result)
-    if any(each["state"] != "trained" for each in known):
-        return []
-    return [batch for batch in cell["batches"] if batch not in [each["batch"] for each in known]]
+    states = {each["batch"]: each["state"] for each in known_batches(cell, result)}
+    wanted = list(itertools.takewhile(lambda batch: states.get(batch, "trained") == "trained", cell["batches"]))
+    return [batch for batch in wanted if batch not in states]
 
 
 def is_done(cell: dict[str, Any], result: dict[str, Any]) -> bool:
@@ -127,7 +127,8 @@ def count_trained(result: dict[str, Any]) -> int:
 
 def joined(cell: dict[str, Any], before: dict[str, Any], now: dict[str, Any]) -> dict[str, Any]:
     """What was known of a cell, and what its missing batches came to."""
-    return {"cell": cell, "batches": known_batches(cell, before) + now["batches"]}
+    batches = known_batches(cell, before) + now["batches"]
+    return {"cell": cell, "batches": sorted(batches, key=lambda each: cell["batches"].index(each["batch"]))}
 
 
 def by_need(names: list[str], cells: dict[str, dict[str, Any]], results: dict[str, Any]) -> list[str]:

@@ -105,6 +105,11 @@ bool is_replaced(const std::string& path) {
   return !std::filesystem::exists(status) || std::filesystem::is_regular_file(status);
 }
 
+bool is_named_pipe(const std::string& path) {
+  std::error_code ignored;
+  return path != "-" && std::filesystem::is_fifo(path, ignored);
+}
+
 // What is written where it is: standard output, a pipe, a device. A folder cannot be opened so.
 class DirectFile {
  public:
@@ -216,15 +221,19 @@ Status write_file(const std::string& path, std::span<const std::string_view> pie
 }
 
 Status write_files(std::span<const FileContent> files) {
-  // All that can fail beforehand does, before anything has its name.
+  // All that can fail beforehand does, before anything has its name. But to open a named pipe waits
+  // for its reader, who may want to read another of these files first.
   std::vector<NewFile> written;
   std::vector<std::pair<DirectFile, std::string_view>> opened;
+  std::vector<FileContent> pipes;
   for (const FileContent& each : files) {
     const std::string_view content = each.content;
     if (is_replaced(each.path)) {
       auto file = NewFile::write(each.path, std::span(&content, 1));
       if (!file) return fail(std::move(file.error()));
       written.push_back(*std::move(file));
+    } else if (is_named_pipe(each.path)) {
+      pipes.push_back(each);
     } else {
       auto file = DirectFile::open(each.path);
       if (!file) return fail(std::move(file.error()));
@@ -236,6 +245,9 @@ Status write_files(std::span<const FileContent> files) {
   }
   for (const auto& [file, content] : opened) {
     if (Status ok = file.write(std::span(&content, 1)); !ok) return ok;
+  }
+  for (const FileContent& each : pipes) {
+    if (Status ok = write_file(each.path, each.content); !ok) return ok;
   }
   return {};
 }

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <filesystem>
+#include <thread>
 
 #include <gtest/gtest.h>
 
@@ -107,6 +108,18 @@ TEST_F(FileTest, NoneIsWrittenBesideAFolderOfThatName) {
   ASSERT_FALSE(refused);
   EXPECT_NE(refused.error().message.find("folder: Is a directory"), std::string::npos);
   EXPECT_EQ(files(), 1U);
+}
+
+TEST_F(FileTest, PipesMayBeReadOneAfterTheOther) {
+  ASSERT_EQ(::mkfifo(path("first").c_str(), 0600), 0);
+  ASSERT_EQ(::mkfifo(path("second").c_str(), 0600), 0);
+  std::string read;
+  std::thread reader([&] {
+    for (const char* name : {"first", "second"}) read += read_file(path(name)).value();
+  });
+  EXPECT_TRUE(write_files(std::vector<FileContent>{{path("first"), "1"}, {path("second"), "2"}}));
+  reader.join();
+  EXPECT_EQ(read, "12");
 }
 
 TEST_F(FileTest, PermissionsAndLinksAreKept) {

@@ -36,7 +36,7 @@ struct ArenaOptions {
   Bytes alignment{64};  // of every place in either block; a power of two
   bool reuse_in_place = true;
   // Where the usual layout is larger than this and need not be, one of this size is sought. So a
-  // step that fits has the same layout whatever its budget.
+  // step whose usual layout fits has that one, whatever its budget.
   Bytes budget{};
 };
 

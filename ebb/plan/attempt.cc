@@ -161,6 +161,7 @@ class Attempt {
   // less the next time. Whether there is a plan in the end.
   bool try_plans(std::optional<std::uint32_t> evaluations, Bytes host_budget) {
     Bytes budget = options_.budget;
+    Bytes room = options_.budget;
     std::optional<Choices> too_large;  // their offsets
     Bytes lines;                       // of those
     Bytes over;
@@ -175,6 +176,7 @@ class Attempt {
                                            .effort = options_.effort,
                                            .seed = options_.seed,
                                            .start = too_large ? &*too_large : nullptr,
+                                           .room = room,
                                            .alignment = device_.alignment,
                                            .progress = options_.progress,
                                            .is_out_of_time = options_.is_out_of_time});
@@ -200,16 +202,19 @@ class Attempt {
         out_.least = std::move(plan);
       }
       if (!chosen.fits) return false;
-      if (host_over.count > 0 && host_budget == kNoLimit) return false;
+      if (over.count <= 0 && host_budget == kNoLimit)
+        return false;  // the host is all that is short
       lines = chosen.peak;
       if (over.count > 0 && !is_tensorflow(options_.clock)) {
         // The planner's own look at the offsets misses by little.
-        if (too_large) budget = lowered(budget, budget, over, attempt);
+        if (too_large) room = budget = lowered(budget, budget, over, attempt);
         too_large = chosen.choices;
       } else if (over.count > 0) {
         budget = lowered(budget, lines, over, attempt);
       }
-      if (host_over.count > 0) host_budget = lowered(host_budget, host_budget, host_over, attempt);
+      if (host_over.count > 0 && host_budget != kNoLimit) {
+        host_budget = lowered(host_budget, host_budget, host_over, attempt);
+      }
       ++attempt;
     }
     return false;

@@ -20,8 +20,7 @@ class Decider {
         line_of_(model.operations.size()),
         readers_of_clone_(evaluation.lines.size()),
         readers_of_in_(evaluation.ins.size()),
-        ins_of_(model.values.size()),
-        cloned_value_(evaluation.lines.size(), kNone) {
+        ins_of_(model.values.size()) {
     for (std::uint32_t line = 0; line < plan_.lines.size(); ++line) {
       const PlannedLine& it = plan_.lines[line];
       if (it.is_clone) continue;
@@ -31,7 +30,6 @@ class Decider {
     for (const PlannedRead& read : plan_.reads) {
       if (read.is_clone) {
         readers_of_clone_[read.copy].push_back(read.line);
-        cloned_value_[read.copy] = read.value;
       } else {
         readers_of_in_[read.copy].push_back(read.line);
       }
@@ -43,7 +41,7 @@ class Decider {
 
   std::optional<RefusedChoice> run() {
     for (auto line = static_cast<std::uint32_t>(plan_.lines.size()); line-- > 0;) {
-      if (!plan_.lines[line].is_clone || cloned_value_[line] == kNone) continue;
+      if (!plan_.lines[line].is_clone || readers_of_clone_[line].empty()) continue;
       if (auto refused = recompute(line)) return refused;
     }
     order_clones();
@@ -56,7 +54,7 @@ class Decider {
 
  private:
   std::optional<RefusedChoice> recompute(std::uint32_t line) {
-    const std::uint32_t value = cloned_value_[line];
+    const std::uint32_t value = plan_.lines[line].cloned;
     const TensorId tensor = model_.values[value].tensor;
     const std::vector<NodeId> readers = nodes_of(readers_of_clone_[line]);
     const NodeId trigger = find_trigger(value, readers_of_clone_[line], line);
@@ -207,7 +205,6 @@ class Decider {
   std::vector<std::vector<std::uint32_t>> readers_of_clone_;
   std::vector<std::vector<std::uint32_t>> readers_of_in_;
   std::vector<std::vector<std::uint32_t>> ins_of_;  // by value, those that are read
-  std::vector<std::uint32_t> cloned_value_;
   std::vector<Moved> moves_;
 };
 

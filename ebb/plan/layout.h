@@ -4,10 +4,10 @@
 //   const Layout layout = lay_out(buffers);
 //   std::byte* data = arena + layout.offsets[i].count;
 //
-// A pure function: the same buffers in the same order give the same offsets. Finding the smallest
-// arena is NP-hard (it is dynamic storage allocation); what comes out is never below the bound, and
-// both are reported. On training steps the two are equal or nearly so. O(n log n) in the usual
-// case; `effort` bounds what is spent on the unusual one.
+// A pure function: the same buffers give the same offsets, in whatever order they are told. Finding
+// the smallest arena is NP-hard (it is dynamic storage allocation); what comes out is never below
+// the bound, and both are reported. On training steps the two are equal or nearly so. O(n log n) in
+// the usual case; `effort` bounds what is spent on the unusual one.
 #pragma once
 
 #include <cstdint>

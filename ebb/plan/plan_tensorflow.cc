@@ -77,7 +77,8 @@ Result<std::vector<TensorId>> empty_without_rank(Graph& graph) {
     if (is_on_device && graph.origin(storage) == NodeKind::kOp) ++made;
   }
   const auto of_these = std::count_if(unranked.begin(), unranked.end(), [&](TensorId tensor) {
-    return graph.root(graph.storage(tensor)) == tensor;
+    const StorageId storage = graph.storage(tensor);
+    return graph.root(storage) == tensor && graph.origin(storage) == NodeKind::kOp;
   });
   if (2 * static_cast<std::size_t>(of_these) <= made) return unranked;
   return fail(ErrorKind::kBadInput,

@@ -102,8 +102,12 @@ class Planner {
     for (const int percent : {1, 2, 3, 5, 7, 10, 14, 19}) {
       plan_for(Bytes{options_.budget.count / 100 * (100 - percent)});
       fit(*options_.start, budget_);
-      if (best_.fits && (is_enough || percent > 6)) return;
+      if (best_.fits && (is_enough || percent > 6 || is_out_of_time())) return;
     }
+  }
+
+  [[nodiscard]] bool is_out_of_time() const {
+    return options_.is_out_of_time && options_.is_out_of_time();
   }
 
   // By each price of the link.
@@ -122,7 +126,7 @@ class Planner {
   // Whether the offsets of the last evaluation fit, where that is asked.
   [[nodiscard]] bool has_room() const {
     if (!has_offsets_) return true;
-    const Bytes enough = options_.budget - evaluator_.state_size();
+    const Bytes enough = options_.room - evaluator_.state_size();
     const LayoutOptions layout{
         .alignment = options_.alignment, .effort = kLayoutEffort, .enough = enough};
     return lay_out(evaluator_.buffers(), layout).size <= enough;
@@ -326,7 +330,7 @@ class Planner {
     find_alike_gaps();
     Choices choices;
     while (evaluations_ < end) {
-      if (options_.is_out_of_time && options_.is_out_of_time()) return;
+      if (is_out_of_time()) return;
       if (options_.progress) {
         const auto left = static_cast<std::uint32_t>(end - evaluations_);
         options_.progress(limit - left, limit, best_.total);

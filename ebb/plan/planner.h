@@ -28,12 +28,14 @@ struct PlannerOptions {
   std::optional<std::uint32_t> evaluations = std::nullopt;
   std::uint32_t effort = 1;  // multiplies `evaluations`
   std::uint64_t seed = 1;
-  // What was chosen before, of which the lines fitted and the offsets in one arena of the size of
-  // the budget did not. What is chosen now has offsets there, with this alignment, if anything is.
+  // What was chosen before, of which the lines fitted and the offsets in an arena of the size of
+  // the room did not. What is chosen now has offsets there, with this alignment, if anything is.
   const Choices* start = nullptr;
+  Bytes room = kNoLimit;
   Bytes alignment{64};
   std::function<void(std::uint32_t done, std::uint32_t of, Duration best)> progress = nullptr;
-  std::function<bool()> is_out_of_time = nullptr;  // asked in search, which then ends
+  std::function<bool()> is_out_of_time =
+      nullptr;  // asked where there is a choice, which is then the answer
 };
 
 struct PlannerResult {

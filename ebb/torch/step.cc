@@ -156,17 +156,23 @@ Status Step::prepare(Graph graph, const StepOptions& options) {
   exec::Measurements none;
   exec::MeasuredOnce in_process(kernels_, options.known != nullptr ? *options.known : none);
   exec::MeasuredOnce kernels(in_process, measured_.operations);
-  Status ok = measure(std::move(graph), kernels, options);
-  if (ok) {
-    const OnDevice on(device_, *backend_);
-    ok = fit(kernels, options);
+  // What was measured is kept where nothing fits, too, and after Ctrl-C: the next try is quicker.
+  try {
+    Status ok = measure(std::move(graph), kernels, options);
+    if (ok) {
+      const OnDevice on(device_, *backend_);
+      ok = fit(kernels, options);
+    }
+    exec::save_measurements(cache_, measured_);
+    return ok;
+  } catch (...) {
+    exec::save_measurements(cache_, measured_);
+    throw;
   }
-  exec::save_measurements(cache_, measured_);  // also where nothing fits: the next try is quicker
-  return ok;
 }
 
 // The graph, or the one that was captured anew as its results lie. That changes what is made of
-// them, so there may be others then, further down: at worst it is captured once for each operation.
+// them, so there may be others then, further down. Whoever captures says when it is enough.
 Status Step::measure(Graph graph, exec::Kernels& kernels, const StepOptions& options) {
   while (true) {
     auto lowered = [&] {

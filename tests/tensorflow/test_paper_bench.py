@@ -81,6 +81,10 @@ def test_only_what_is_missing_of_a_cell_runs(tmp_path, matrix):
     assert matrix.missing_batches(cell, json.loads(out.read_text())["resnet50-plain"]) == [2]
     ended = {"cell": cell, "batches": [{"batch": 2, "state": "out of memory"}]}
     assert matrix.missing_batches(cell, ended) == []
+    large_alone = {"cell": cell | {"batches": [4]}, "batches": [{"batch": 4, "state": "out of memory"}]}
+    assert matrix.missing_batches(cell, large_alone) == [2]
+    both = matrix.joined(cell, large_alone, {"batches": [known]})
+    assert [each["batch"] for each in both["batches"]] == [2, 4]
 
 
 def test_cells_of_which_least_is_known_come_first(matrix):

@@ -2,6 +2,7 @@
 step is captured as they lie."""
 
 import functools
+import random
 import threading
 
 import numpy as np
@@ -99,6 +100,12 @@ operator(
 )
 
 
+torch.library.custom_op(
+    "ebb_test::turned_times", lambda x, s: (s * x).t().contiguous().t(), mutates_args=(),
+    schema="(Tensor x, float s) -> Tensor",
+).register_fake(lambda x, s: torch.empty(x.size()))  # fmt: skip
+
+
 class Applied(nn.Module):
     def __init__(self, *operators):
         super().__init__()
@@ -133,6 +140,33 @@ def test_a_result_that_is_made_elsewhere_and_lies_as_announced_is_captured_once(
     assert model.calls == 1
 
 
+def test_numbers_that_forward_draws_end_no_capture_for_ever():
+    """An operator that was given another number is another call, of which nothing was learned."""
+    drawn = []
+
+    class Drawing(Applied):
+        def forward(self, x):
+            drawn.append(random.random())
+            return (torch.ops.ebb_test.turned_times(x, drawn[-1]) * self.weight).sum()
+
+    model = Drawing()
+    with pytest.warns(UserWarning, match="1 result lies otherwise in memory"):
+        step = ebb.torch.compile(model, None, sgd(model), (torch.rand(8, 6),))
+    assert torch.isfinite(step(torch.rand(8, 6))) and len(drawn) < 20
+
+
+@pytest.mark.filterwarnings("error")
+def test_other_numbers_of_an_operator_are_learned_one_after_the_other():
+    class Scaled(Applied):
+        def forward(self, x):
+            for i in range(3):
+                x = torch.ops.ebb_test.alike(torch.ops.ebb_test.turned_times(x, 0.5 + i))
+            return (x * self.weight).sum()
+
+    step = train_both(Scaled, None, sgd, [(torch.rand(8, 6),)])
+    assert step.captured.text.count("strides [1,8] = ebb_test::turned_times") == 3
+
+
 @pytest.mark.filterwarnings("error")
 def test_what_follows_a_result_that_lies_otherwise_is_captured_as_it_lies():
     step = train_both(lambda: Applied("turned", "alike", "alike"), None, sgd, [(torch.rand(8, 6),)])
@@ -144,6 +178,23 @@ def test_a_step_that_is_captured_anew_leaves_the_model_as_one_capture_does():
     for model in (once, again):
         ebb.torch.compile(model, None, sgd(model), (torch.rand(8, 6),))
     assert again.calls == once.calls == 1
+
+
+@pytest.mark.parametrize("operators", [("alike",), ("turned", "alike")], ids=["captured once", "captured anew"])
+def test_a_step_that_does_not_fit_leaves_the_model_as_it_was(operators):
+    model = Applied(*operators)
+    with pytest.raises(ebb.Error) as caught:
+        ebb.torch.compile(model, None, sgd(model), (torch.rand(64, 6),), budget="1KiB")
+    assert caught.value.kind == "infeasible" and model.calls == 0
+    ebb.torch.largest_batch(lambda n: (torch.rand(n, 6),), model, None, sgd(model), budget="20KiB")
+    assert model.calls == 0
+
+
+@pytest.mark.parametrize("operators", [("alike",), ("turned", "alike")], ids=["captured once", "captured anew"])
+def test_batches_that_do_not_grow_are_refused(operators):
+    model = Applied(*operators)
+    with pytest.raises(ebb.Error, match="gives a batch like one of another size"):
+        ebb.torch.largest_batch(lambda n: (torch.rand(8, 6),), model, None, sgd(model), budget="20KiB", lowest=1, highest=2)
 
 
 def test_a_copy_that_is_not_needed_is_not_asked_to_fit():

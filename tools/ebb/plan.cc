@@ -228,7 +228,8 @@ Command add_plan(CLI::App& app) {
   options->costs.add_options(*command);
   command
       ->add_option("--evaluations", options->evaluations,
-                   "How many steps to simulate in search; by default what takes a second or less")
+                   "How many steps to simulate in search; by default what takes about a second; "
+                   "layouts come on top")
       ->type_name("N");
   command->add_option("--seed", options->seed, "Of the search")->capture_default_str();
   command

@@ -21,31 +21,51 @@ from ._results import Layouts, Origin
 from ._scalars import Guard
 
 
+_MOST_ALIKE = 8
+
+
 def capture_as_it_lies(
-    capture: Callable[[Layouts], Captured], make: Callable[[Captured, Callable], Any], layouts: Layouts
+    capture: Callable[[Layouts], Captured],
+    make: Callable[[Captured, Callable], Any],
+    layouts: Layouts,
+    is_trial: bool = False,
 ) -> tuple[Captured, Any]:
     """A captured step and what is made of it, by `make(captured, capture_anew)`. Where results lie otherwise in memory
     than PyTorch had announced, the step is captured anew, knowing it: what reads them in another order would round
-    otherwise."""
+    otherwise. Where nothing can be made of it, and after a trial, forward has changed nothing in its modules."""
     captured = capture(layouts)
+    alike = 0
 
     def capture_anew(strides: dict[str, list[int]]) -> str | None:
-        nonlocal captured
+        nonlocal captured, alike
+        kinds = layouts.kinds
         if not layouts.learn(strides, captured.origins):
             return None
+        if layouts.kinds == kinds:
+            # Only numbers are others. Where forward draws them, they are others in every capture.
+            alike += 1
+            if alike > _MOST_ALIKE:
+                return None
         captured.undo()
         try:
             captured = capture(layouts)
         except Exception as error:
             name = next(name for name in strides if name in captured.origins)
+            operator = _operators.name_of(captured.origins[name][0])
             error.add_note(
-                f"ebb: the step was captured once more, because %{name} of {_operators.name_of(captured.origins[name][0])} lies otherwise in "
-                "memory than PyTorch announces"
+                f"ebb: the step was captured once more, because %{name} of {operator} lies otherwise in memory than "
+                "PyTorch announces"
             )
             raise
         return captured.text
 
-    made = make(captured, capture_anew)
+    try:
+        made = make(captured, capture_anew)
+    except BaseException:
+        captured.undo()
+        raise
+    if is_trial:
+        captured.undo()
     captured.keep()
     return captured, made
 

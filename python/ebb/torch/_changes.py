@@ -93,18 +93,20 @@ class Changes:
         return True
 
     def refuse_remembered(self, decision: Decision) -> None:
-        """Numbers that forward reads and makes others of, as the longest batch it has seen: each outcome of a decision has
-        a program of its own, which would not know what others have left. Flags and counting by one are let through."""
+        """Numbers that forward reads and makes others of, as the longest batch it has seen: each outcome of a decision
+        has a program of its own, which would not know what others have left. Flags and counting by one are let through."""
         for part in self._parts:
-            for name in self._written[id(part)] & self._read[id(part)].keys():
+            for name in self._read[id(part)]:
+                if name not in self._written[id(part)]:
+                    continue
                 before, now = self._read[id(part)][name], look_up(part, name)
                 if type(before) is not Plain or type(before.value) not in (int, float):
                     continue
                 if is_same_value(before.value, now) or is_same_value(before.value + 1, now):
                     continue
                 raise Error(
-                    f"{self._named(part)} has {name} = {said(before)} and makes it {said(now)} in forward, and the step "
-                    f"{decision}. What it remembers would depend on what was decided before; keep it in a buffer, or "
+                    f"{self._named(part)} has {name} = {said(before)} and makes it {said(now)} in forward, and the "
+                    f"step {decision}. What it remembers would depend on what was decided before; keep it in a buffer, or "
                     "outside of the step"
                 )
 

@@ -164,4 +164,5 @@ class _Attempts:
                 progress=progress,
             )
 
-        capture_as_it_lies(capture, plan, self._layouts)
+        captured, _ = capture_as_it_lies(capture, plan, self._layouts, is_trial=True)
+        self._texts.add(captured.text)  # as it lies: so the next one is captured from the start

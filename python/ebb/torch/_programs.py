@@ -1,8 +1,8 @@
 """The programs of a compiled step that take turns in its arena.
 
 The first is the one that was compiled. Batches of another structure, shape, type or memory layout, or by
-which the step decides otherwise, and evaluation, each get one of their own when they first come. All declare the same state in the same
-order, so that it lies in the same places, and lay out the rest of the arena as they like.
+which the step decides otherwise, and evaluation, each get one of their own when they first come. All declare the
+same state in the same order, so that it lies in the same places, and lay out the rest of the arena as they like.
 """
 
 from __future__ import annotations

@@ -404,7 +404,8 @@ class Recorder(TorchDispatchMode):
     def read_number(self, tensor: torch.Tensor) -> float:
         """What `tensor.item()` gives while a step is captured."""
         if tensor.numel() != 1:
-            raise Error(f"the step calls .item() of a tensor of {tensor.numel()} elements, at {user_line()}; it takes one")
+            count = tensor.numel()
+            raise Error(f"the step calls .item() of a tensor of {count} elements, at {user_line()}; it takes one")
         if not tensor.dtype.is_floating_point:
             return self.decide("reads an integer out of a tensor", aten._local_scalar_dense.default, tensor)
         source = self.name_of(tensor)

@@ -21,11 +21,18 @@ class Layouts:
 
     def __init__(self) -> None:
         self._strides: dict[Origin, tuple[int, ...]] = {}
+        self._alike: set[tuple] = set()
+
+    @property
+    def kinds(self) -> int:
+        """Of results that are known: those of an operator on tensors of some types, whatever else it was given."""
+        return len(self._alike)
 
     def learn(self, strides: Mapping[str, Sequence[int]], origins: Mapping[str, Origin]) -> bool:
         """`strides` and `origins` by the names that the results have in a graph. Whether any of this is new."""
         before = len(self._strides)
         self._strides.update((origins[name], tuple(lies)) for name, lies in strides.items() if name in origins)
+        self._alike = {(func, *(leaf for leaf in given if isinstance(leaf, Meta)), i) for func, given, i in self._strides}
         return len(self._strides) > before
 
     def find(self, origin: Origin) -> tuple[int, ...] | None:

@@ -142,7 +142,7 @@ class Step:
                 self._function,
                 args,
                 kwargs,
-                self._described(args, kwargs),
+                lambda: self._described(args, kwargs),
                 "Compile with the largest batch or more budget, drop the last batch "
                 "(drop_last=True), or train such batches eagerly, outside of the budget: "
                 "other_batches='eager'",
@@ -156,8 +156,8 @@ class Step:
             self._steps_done += program.runtime.runs_done - done_before
 
     def trace(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
-        """One training step on a batch like the one that was compiled for, by which it decides alike, timed by operation; writes its
-        timeline to a file that ui.perfetto.dev opens, and returns what the step returns."""
+        """One training step on a batch like the one that was compiled for, by which it decides alike, timed by
+        operation; writes its timeline to a file that ui.perfetto.dev opens, and returns what the step returns."""
         with self._lock:
             args, kwargs, leaves, program = self._find_training(args, kwargs)
             first = self._programs.first
@@ -206,7 +206,7 @@ class Step:
                     getattr(self._task, what),
                     args,
                     kwargs,
-                    f"to {what} {describe(leaves, self._captured.inputs.values())}",
+                    lambda: f"to {what} {describe(leaves, self._captured.inputs.values())}",
                     "Use smaller batches for it, or evaluate eagerly, outside of the budget: model.eval() "
                     "and torch.no_grad()",
                 )
@@ -235,11 +235,13 @@ class Step:
             if program.generation != self._generation and program is self._programs.first:
                 self._look_at(program)
 
-    def _make(self, what: str, function, args: tuple, kwargs: dict, name: str, remedy: str) -> Program:
+    def _make(
+        self, what: str, function, args: tuple, kwargs: dict, name: Callable[[], str], remedy: str
+    ) -> Program:
         try:
             return self._programs.make(what, function, args, kwargs)
         except Error as error:
-            raise refused(name, error, remedy) from error
+            raise refused(name(), error, remedy) from error
 
     def memory(self) -> Memory:
         """What the step holds, in bytes."""

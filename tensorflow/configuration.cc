@@ -320,7 +320,7 @@ Status check_values(const Configuration& configuration) {
     return fail(
         ErrorKind::kUsage,
         fmt::format("accelerator and host are the same device, '{}'; to try Ebb without a GPU, "
-                    "make two logical CPU devices and name the second as the accelerator",
+                    "make two logical CPU devices and name the second as the host",
                     printable(host)));
   }
   return check_lms_options(Graph(), nameless);

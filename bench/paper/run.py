@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import itertools
 import json
+import math
 import os
 import pathlib
 import subprocess
@@ -157,6 +158,8 @@ def groups(names: list[str], cells: dict[str, dict[str, Any]], together: bool) -
 
 def say(name: str, seen: dict[str, Any]) -> None:
     parts = [seen["state"]]
+    if seen["state"] == "failed":
+        parts += seen.get("error", "").strip().splitlines()[-1:]
     if "images_per_second" in seen:
         parts.append(f"{seen['images_per_second']:.4g} images/s")
     if seen.get("peak_bytes"):
@@ -190,7 +193,15 @@ def main() -> int:
     if unknown := [name for name in names if name not in CELLS]:
         parser.error(f"there is no cell {', '.join(unknown)}")
 
-    results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+    if arguments.cell_limit <= 0 or math.isnan(arguments.limit):
+        parser.error("--cell-limit and --limit are seconds")
+    try:
+        results = json.loads(arguments.out.read_text()) if arguments.out.exists() else {}
+        if not all(isinstance(each["batches"], list) for each in results.values()):
+            raise TypeError
+    except (OSError, ValueError, AttributeError, KeyError, TypeError):
+        parser.error(f"{arguments.out} is none of this program's files; name another one")
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)  # before anything is measured for it
     cells = {name: small(CELLS[name]) if arguments.small else CELLS[name] for name in names}
     begin = time.monotonic()
     todo = [name for name in names if not is_done(cells[name], results.get(name, {}))]

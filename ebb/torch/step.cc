@@ -255,8 +255,10 @@ Status Step::fit(exec::Kernels& kernels, const StepOptions& options) {
   if (program().arena_size <= budget_) return {};
   if (!options.may_plan) {
     return fail(ErrorKind::kInfeasible,
-                fmt::format("the step as it is needs {}, and the budget is {}",
-                            to_human(program().arena_size), to_human(budget_)));
+                fmt::format("the step as it is needs {}, and the budget is {}; give {}, or let it "
+                            "be planned",
+                            to_human(program().arena_size), to_human(budget_),
+                            to_text(program().arena_size)));
   }
   if (!device_.is_cpu()) release_gpu_cache();
   Result<Profile> profile = [&] {

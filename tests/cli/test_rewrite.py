@@ -228,6 +228,9 @@ def test_no_output_replaces_another_nor_an_input(ebb, step, tmp_path):
         ["rewrite", step, "-o", "a.ebb", "--save-plan", step],
         ["rewrite", step, "-o", "a.ebb", "--save-plan", "-", "--json"],
         ["apply", step, "a.plan", "-o", "./a.plan"],
+        ["rewrite", step, "-o", "step.safetensors"],
+        ["rewrite", step, "-o", "a.ebb", "--save-plan", "step.safetensors"],
+        ["apply", step, "a.plan", "-o", "step.safetensors"],
     ):
         done = ebb(*args)
         assert done.returncode == 2, (args, done.stderr)

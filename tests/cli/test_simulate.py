@@ -59,7 +59,9 @@ def test_an_open_batch_is_given(ebb, tmp_path):
         (["--json", "--trace", "-"], "both want standard output"),
         (["--trace", "step.ebb"], "would overwrite the graph"),
         (["--model", "slow.json", "--trace", "slow.json"], "would be overwritten"),
+        (["--trace", "step.safetensors"], "'step.safetensors' is called as the state of a step is"),
         (["--batch-size", "0"], "--batch-size"),
+        (["--batch-size", "99999999999999999999999"], "--batch-size"),
     ],
 )
 def test_wrong_usage_is_said_and_nothing_is_written(ebb, step, tmp_path, arguments, words):

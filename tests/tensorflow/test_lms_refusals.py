@@ -242,3 +242,16 @@ def test_the_line_is_seen_once_whether_or_not_the_program_has_set_up_logging(set
 def test_importing_ebb_does_not_import_tensorflow():
     script = "import sys, ebb; sys.exit('tensorflow' in sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True)
+
+
+@pytest.mark.parametrize(
+    ("places", "words"),
+    [
+        ({"accelerator": 3}, "accelerator cannot be 3"),
+        ({"host": None}, "host cannot be None"),
+        ({"accelerator": "/device:CPU:0", "host": "/device:CPU:0"}, "are the same device, .* the second as the host"),
+    ],
+)
+def test_places_that_make_no_sense_are_refused(places, words):
+    with pytest.raises(ebb.Error, match=words):
+        LMS({SCOPE}, **places)

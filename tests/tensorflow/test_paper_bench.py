@@ -126,6 +126,21 @@ def test_cells_by_parameters_share_a_process(tmp_path):
     assert swapped[0] < swapped[1]  # branches are more
 
 
+@pytest.mark.parametrize("content", ["{", "[1]", '{"resnet50-plain": 3}'])
+def test_another_file_is_refused_before_anything_runs(tmp_path, content):
+    out = tmp_path / "paper.json"
+    out.write_text(content)
+    done = run("--out", out, "--cells", "resnet50-plain")
+    assert done.returncode == 2 and "is none of this program's files" in done.stderr
+    assert out.read_text() == content
+    assert "none of this program's files" in run("--out", tmp_path, "--cells", "resnet50-plain").stderr
+
+
+def test_a_folder_is_made_before_anything_runs(tmp_path):
+    run("--out", tmp_path / "new" / "paper.json", "--cells", "resnet50-plain", "--limit", "-1")
+    assert (tmp_path / "new").is_dir()
+
+
 def test_a_cell_that_there_is_not_is_named(tmp_path):
     done = run("--out", tmp_path / "paper.json", "--cells", "resnet50-193")
     assert done.returncode == 2 and "there is no cell resnet50-193" in done.stderr

@@ -151,6 +151,8 @@ def test_batches_of_unknown_size_are_swapped_too(enable):
         ({"n_tensor": 3}, "there is no parameter 'n_tensor'; did you mean 'n_tensors'?"),
         ({"lb": 0}, "lb is 0"),
         ({"budget": "16 bananas"}, "budget: "),
+        ({"budget": ""}, "the budget is empty"),
+        ({"host": DEVICES["accelerator"]}, "are the same device, .* name the second as the host"),
         ({"budget": "60%", "lb": 3}, "lb and budget exclude each other"),
         ({"budget": "60%", "device": "h2000"}, "device: "),
         ({"batch_size": 8}, "batch_size goes with a budget"),

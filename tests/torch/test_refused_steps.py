@@ -185,6 +185,7 @@ def test_a_failing_second_optimizer_leaves_both_as_they_were():
     ("options", "words"),
     [
         ({"loss_fn": "mse"}, "loss_fn is a function .* and not 'mse'"),
+        ({"loss_fn": nn.CrossEntropyLoss}, r"the class CrossEntropyLoss; give an object of it: CrossEntropyLoss\(\)"),
         ({"budget": 1.5}, "a budget is written .* and this is 1.5"),
         ({"accumulate": 0}, "accumulate is .* a whole number from 1 on, and not 0"),
         ({"accumulate": "2"}, "accumulate is .* a whole number from 1 on, and not '2'"),

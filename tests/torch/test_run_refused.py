@@ -15,6 +15,7 @@ from run_tool import SMALL, ebb_run, refused, run_well, saved, small, write_smal
         (["x.ebb", "--nonsense"], "ebb run has no option '--nonsense'"),
         (["x.ebb", "--bugdet", "3"], "ebb run has no option '--bugdet'; did you mean '--budget'?"),
         (["x.ebb", "--steps", "0"], "--steps"),
+        (["x.ebb", "--steps", "99999999999999999999"], "--steps"),
         (["x.ebb", "--threads", "0"], "--threads"),
         (["x.ebb", "--seed", "many"], "--seed: 'many' is no whole number of 64 bits"),
         (["x.ebb", "--seed", str(2**64)], "is no whole number of 64 bits"),

@@ -1,6 +1,5 @@
 // ebb-run: what `ebb run` becomes (tools/ebb/run.cc). It speaks as ebb.
 #include <charconv>
-#include <limits>
 #include <optional>
 #include <system_error>
 
@@ -62,7 +61,8 @@ int read_options_and_run(int argc, char** argv) {
   app.add_option("STEP", options.step, "The step's graph, an .ebb text; - is standard input")
       ->required();
   app.add_option("--steps", options.steps, "How many steps to run")
-      ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max()).description(""))
+      // CLI11 cuts a number to the largest that there is, so that has to be too large.
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1'000'000'000'000}).description(""))
       ->type_name("N")
       ->capture_default_str();
   app.add_option("--budget", options.budget,

@@ -26,7 +26,7 @@ void BudgetOptions::add_options(CLI::App& command) {
       .add_option("--batch-size", batch_size_,
                   "Of inputs whose first dimension the graph leaves open")
       ->type_name("N")
-      ->check(CLI::PositiveNumber)
+      ->check(CLI::Range(std::int64_t{1}, kLargestBatch).description(""))
       ->group(kGroup);
   command
       .add_option("--host-budget", host_budget_,

@@ -42,6 +42,7 @@ Result<CostModel> CostOptions::read(const std::string& input) const {
 }
 
 Status CostOptions::check_output(const std::string& path) const {
+  if (Status ok = check_is_no_state(path); !ok) return ok;
   for (const std::string& read : {model_, profile_}) {
     if (!is_same_file(path, read)) continue;
     return fail(

@@ -19,6 +19,15 @@ bool is_same_file(const std::string& a, const std::string& b) {
   std::error_code none;
   return std::filesystem::equivalent(a, b, none);
 }
+
+Status check_is_no_state(const std::string& output) {
+  if (std::filesystem::path(output).extension() != ".safetensors") return {};
+  return fail(ErrorKind::kUsage,
+              fmt::format("'{}' is called as the state of a step is, which would be lost; name "
+                          "another file",
+                          printable(output)));
+}
+
 namespace {
 
 // `graph NAME {`, behind blanks and comments.

@@ -1,6 +1,7 @@
 // Reading the graph a command works on: an .ebb text, or a file of TensorFlow's.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,8 +13,14 @@
 
 namespace ebb::tool {
 
+// Of --batch-size. CLI11 cuts a number to the largest that there is, so that has to be too large.
+constexpr std::int64_t kLargestBatch = 1'000'000'000'000;
+
 // Whether both names are of one file that is there. Standard input and output are none.
 bool is_same_file(const std::string& a, const std::string& b);
+
+// Beside a captured step lies its state, `step.safetensors`, which no command of this tool writes.
+Status check_is_no_state(const std::string& output);
 
 // For --help.
 inline constexpr const char* kInputHelp =

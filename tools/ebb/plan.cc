@@ -231,7 +231,9 @@ Command add_plan(CLI::App& app) {
                    "How many steps to simulate in search; by default what takes about a second; "
                    "layouts come on top")
       ->type_name("N");
-  command->add_option("--seed", options->seed, "Of the search")->capture_default_str();
+  command->add_option("--seed", options->seed, "Of the search")
+      ->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 62).description(""))
+      ->capture_default_str();
   command
       ->add_option("--time-limit", options->time_limit,
                    "End the search after this time (2s), with the best so far; not reproducible")

@@ -7,6 +7,7 @@
 #include "ebb/base/file.h"
 #include "ebb/graph/print.h"
 #include "ebb/rewrite/decision.h"
+#include "input.h"
 
 namespace ebb::tool {
 
@@ -49,6 +50,9 @@ Status check_codec(Form form, const LmsOptions& parameters) {
 }
 
 Status RewrittenOutput::check(bool json, const std::string& kept) const {
+  for (const std::string& output : {path, kept}) {
+    if (Status ok = check_is_no_state(output); !ok) return ok;
+  }
   if (json && path == "-") {
     return fail(ErrorKind::kUsage, "--json and the graph both want standard output; name a file");
   }

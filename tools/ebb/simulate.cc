@@ -82,7 +82,7 @@ Command add_simulate(CLI::App& app) {
       ->add_option("--batch-size", options->batch_size,
                    "Of inputs whose first dimension the graph leaves open")
       ->type_name("N")
-      ->check(CLI::PositiveNumber);
+      ->check(CLI::Range(std::int64_t{1}, kLargestBatch).description(""));
   options->costs.add_options(*command);
   options->tensorflow.add_reading(*command);
   command->footer(

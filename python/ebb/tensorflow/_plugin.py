@@ -102,6 +102,8 @@ def enable(
     Raises:
         ebb.Error: a parameter is wrong or unknown, or TensorFlow could not load the plug-in.
     """
+    if budget == "":
+        raise Error("the budget is empty; write '14GiB' or '60%', or leave it out")
     if batch_size == 0:
         raise Error("batch_size is how many samples a batch has, from 1 on, and not 0")
     parameters = {

@@ -48,6 +48,8 @@ class Task:
                 )
         if not isinstance(self._scaler, torch.amp.GradScaler):
             raise Error(f"the scaler must be a torch.amp.GradScaler, and is a {type(scaler).__name__}")
+        if isinstance(loss_fn, type) and issubclass(loss_fn, torch.nn.Module):
+            raise Error(f"loss_fn is the class {loss_fn.__name__}; give an object of it: {loss_fn.__name__}()")
         if loss_fn is not None and not callable(loss_fn):
             raise Error(
                 "loss_fn is a function of the model's output and the target, such as "

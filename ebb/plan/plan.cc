@@ -124,6 +124,7 @@ class PlanMaker {
   Result<Planned> search() {
     auto found = find_best();
     if (!found) return fail(found.error());
+    if (!found->plan && options_.host_budget) found->plan = plan_without_host_budget();
     Infeasible& why = found->why;
     if (found->plan) {
       found->plan->evaluations = evaluations_;
@@ -135,6 +136,19 @@ class PlanMaker {
     why.host_is_short = found->host_is_short;
     planned_.infeasible = std::make_unique<const Infeasible>(std::move(why));
     return std::move(planned_);
+  }
+
+  // What is planned without regard to the host may need no more there than it has: on the way to it
+  // other calls are split.
+  std::unique_ptr<Plan> plan_without_host_budget() {
+    PlanOptions options = options_;
+    options.host_budget.reset();
+    PlanMaker other(graph_, device_, options);
+    if (!other.look_at_graph()) return nullptr;
+    auto found = other.find_best();
+    evaluations_ += other.evaluations_;
+    const bool is_good = found && found->plan && fits(*found->plan, options_);
+    return is_good ? std::move(found->plan) : nullptr;
   }
 
   // Where calls that can be split stand at the peak, so that nothing fits or time is lost, the step

@@ -90,16 +90,13 @@ TEST(SpoiledPrograms, DoNotPassTheCheckEitherWhereTheHostSlabIsSpoiled) {
     const Graph original = runnable_graph(seed, 40);
     const Compiled right = compile(rewritten_at_random(original, seed, 80), kernels, {});
     std::mt19937_64 engine(seed);
-    for (int attempt = 0; attempt < 4; ++attempt) {  // most graphs swap little, or nothing
-      const bool is_device = attempt < 2;
-      if (is_device && !spoil(original, right, Residence::kDevice, engine, kernels).empty()) {
-        ++different;
-      }
+    for (int attempt = 0; attempt < 2; ++attempt) {
+      if (!spoil(original, right, Residence::kDevice, engine, kernels).empty()) ++different;
       if (!spoil(original, right, Residence::kHost, engine, kernels).empty()) ++different_on_host;
     }
   }
   EXPECT_GT(different, kGraphs / 4) << "or this says little";
-  EXPECT_GT(different_on_host, kGraphs / 50) << "or this says little about the host";
+  EXPECT_GT(different_on_host, kGraphs / 100) << "or this says little about the host";
 }
 
 }  // namespace

@@ -127,7 +127,8 @@ class Results:
         path.parent.mkdir(parents=True, exist_ok=True)
 
     def begin(self, settings: dict[str, Any]) -> dict[str, Any]:
-        self._all.append(settings | {"state": "running"})
+        recorded = {key: value for key, value in settings.items() if key != "reports"}  # somebody's folder
+        self._all.append(recorded | {"state": "running"})
         self.write()
         return self._all[-1]
 
@@ -209,7 +210,8 @@ def main() -> int:
     end = time.monotonic() + arguments.limit
     failed = 0
     for name in arguments.case:
-        result = results.begin(settings_of(name, arguments))
+        settings = settings_of(name, arguments)
+        result = results.begin(settings)
 
         def tell(figures: dict[str, Any], result: dict[str, Any] = result) -> None:
             result.update(figures)
@@ -219,7 +221,7 @@ def main() -> int:
         if limit < LEAST_SECONDS:
             tell({"state": "not begun", "error": "no time left"})
         else:
-            run_case(result, limit, tell)
+            run_case(settings, limit, tell)
         failed += result["state"] != "done"
         print(line_of(result), flush=True)
     return min(failed, 1)

@@ -315,14 +315,7 @@ Status check_values(const Configuration& configuration) {
   nameless.starting_op_names.clear();
   nameless.starting_scope.clear();
   const auto& [accelerator, host] = configuration.devices;
-  if (matches(read_device(accelerator), read_device(host)) &&
-      read_device(accelerator).number != "*") {
-    return fail(
-        ErrorKind::kUsage,
-        fmt::format("accelerator and host are the same device, '{}'; to try Ebb without a GPU, "
-                    "make two logical CPU devices and name the second as the host",
-                    printable(host)));
-  }
+  if (auto ok = check_are_apart(accelerator, host); !ok) return ok;
   return check_lms_options(Graph(), nameless);
 }
 

@@ -250,7 +250,13 @@ SwapNodes swap_nodes_of(std::string_view graphdef) {
 }
 
 Result<std::string> export_graphdef(const Graph& graph, const GraphDefExport& options) {
-  if (auto ok = check_host_device(options.devices.host, "host"); !ok) return fail(ok.error());
+  const auto& [accelerator, host] = options.devices;
+  if (auto ok = check_host_device(host, "host"); !ok) return fail(ok.error());
+  const bool has_swaps =
+      std::ranges::any_of(graph.order(), [&](NodeId node) { return graph.op(node) == kSwapOut; });
+  if (has_swaps) {
+    if (auto ok = check_are_apart(accelerator, host); !ok) return fail(ok.error());
+  }
   return Exporter(graph, options).run();
 }
 

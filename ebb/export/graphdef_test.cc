@@ -410,5 +410,15 @@ TEST(GraphDefRefusals, AHostThatIsNoneIsAUsageError) {
   EXPECT_EQ(bytes.error().kind, ErrorKind::kUsage);
 }
 
+TEST(GraphDefRefusals, SwapsToWhereTensorsComeFromAreAUsageError) {
+  GraphDefExport options;
+  options.devices.accelerator = options.devices.host;
+  EXPECT_TRUE(export_graphdef(read(graphdef(training())), options)) << "it has none";
+  const auto bytes = export_graphdef(rewritten(graphdef(training())), options);
+  ASSERT_FALSE(bytes);
+  EXPECT_EQ(bytes.error().kind, ErrorKind::kUsage);
+  EXPECT_THAT(bytes.error().message, HasSubstr("are the same device, '/device:CPU:0'"));
+}
+
 }  // namespace
 }  // namespace ebb

@@ -97,4 +97,13 @@ Status check_host_device(std::string_view host, std::string_view parameter) {
                           parameter, printable(host)));
 }
 
+Status check_are_apart(std::string_view accelerator, std::string_view host) {
+  const DeviceName pattern = read_device(accelerator);
+  if (pattern.number == "*" || !matches(pattern, read_device(host))) return {};
+  return fail(ErrorKind::kUsage,
+              fmt::format("accelerator and host are the same device, '{}'; to try Ebb without a "
+                          "GPU, make two logical CPU devices and name the second as the host",
+                          printable(host)));
+}
+
 }  // namespace ebb

@@ -28,5 +28,7 @@ std::string device_beside(std::string_view beside, std::string_view wanted);
 [[nodiscard]] Status check_device_pattern(std::string_view pattern, std::string_view parameter);
 // And for what is no CPU, or more than one.
 [[nodiscard]] Status check_host_device(std::string_view host, std::string_view parameter);
+// And where tensors would be swapped to the device that they come from.
+[[nodiscard]] Status check_are_apart(std::string_view accelerator, std::string_view host);
 
 }  // namespace ebb

@@ -52,5 +52,15 @@ TEST(TensorFlowDevice, WhatIsNoDeviceIsAUsageError) {
   EXPECT_TRUE(check_device_pattern("/gpu:0", "accelerator"));
 }
 
+TEST(TensorFlowDevice, NothingIsSwappedToWhereItComesFrom) {
+  const auto same = check_are_apart("/cpu:0", "/device:CPU:0");
+  ASSERT_FALSE(same);
+  EXPECT_EQ(same.error().kind, ErrorKind::kUsage);
+  EXPECT_NE(same.error().message.find("name the second as the host"), std::string::npos);
+  EXPECT_TRUE(check_are_apart("/device:GPU:*", "/device:CPU:0"));
+  EXPECT_TRUE(check_are_apart("/device:CPU:0", "/device:CPU:1"));
+  EXPECT_TRUE(check_are_apart("/device:CPU:*", "/device:CPU:1"));  // whatever else there is
+}
+
 }  // namespace
 }  // namespace ebb

@@ -29,6 +29,7 @@ class Explainer {
       : plan_(*planned.plan),
         graph_(plan_.graph),
         budget_(budget_of(planned)),
+        limit_(limit_of(planned, budget_)),
         evaluator_(plan_.model, plan_.gaps, plan_.costs.link,
                    {.budget = budget_, .host_budget = plan_.file.host_budget.value_or(kNoLimit)}),
         total_(evaluator_.evaluate(plan_.choices).total) {}
@@ -60,11 +61,17 @@ class Explainer {
   }
 
  private:
-  // The model may count a little more than the plan needs.
+  // The one by which the plan was chosen. The model may count a little more than the plan needs.
   static Bytes budget_of(const Planned& planned) {
     const Plan& plan = *planned.plan;
     Evaluator without_limit(plan.model, plan.gaps, plan.costs.link, {.budget = kNoLimit});
-    return std::max(planned.budget, without_limit.evaluate(plan.choices).peak);
+    const Bytes peak = without_limit.evaluate(plan.choices).peak;
+    return std::min(plan.evaluated_for, std::max(planned.budget, peak));
+  }
+
+  static std::string limit_of(const Planned& planned, Bytes budget) {
+    if (budget >= planned.budget) return "the budget";
+    return fmt::format("the {} for which offsets fit", to_human(budget));
   }
 
   std::string operation(std::uint32_t index) const {
@@ -100,9 +107,9 @@ class Explainer {
                            more > Duration::zero() ? "longer" : "shorter");
       }
       case Verdict::kOverBudget:
-        return fmt::format("{} at {}, {} over the budget", to_human(it.peak),
-                           operation(it.lines[it.peak_line].operation),
-                           to_human(it.peak - budget_));
+        return fmt::format("{} at {}, {} over {}", to_human(it.peak),
+                           operation(it.lines[it.peak_line].operation), to_human(it.peak - budget_),
+                           limit_);
       case Verdict::kOverHostBudget:
         return fmt::format("{} on the host, over its budget", to_human(it.host_peak));
       case Verdict::kTooLong:
@@ -121,6 +128,7 @@ class Explainer {
   const Plan& plan_;
   const Graph& graph_;  // the rewritten one: ids of the original mean the same there
   Bytes budget_;
+  std::string limit_;  // in words
   Evaluator evaluator_;
   Duration total_;
   std::string out_;

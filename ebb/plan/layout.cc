@@ -29,7 +29,7 @@ class Walk {
 
   // Keeps what comes out if its size is below the limit.
   void attempt(LayoutOrder order, std::int64_t limit, Effort& effort);
-  // Changes the order at random, never for the worse, until it reaches the bound or has no effort
+  // Changes the order at random, never for the worse, until it reaches the target or has no effort
   // left.
   void improve(Effort& effort);
 

@@ -6,11 +6,15 @@
 #include <numeric>
 #include <random>
 #include <string>
+#include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "ebb/base/check.h"
+#include "ebb/graph/parse.h"
+#include "ebb/plan/arena.h"
 
 namespace ebb {
 namespace {
@@ -364,6 +368,45 @@ TEST(Layout, SeeksNoMoreThanIsEnough) {
   ASSERT_LT(thorough.size, quick.size);
   EXPECT_EQ(laid_out(buffers, {.enough = quick.size}).size, quick.size);
   EXPECT_LE(laid_out(buffers, {.enough = thorough.size}).size, thorough.size);
+}
+
+// A step in which tensors live like these buffers.
+Graph graph_of(const Buffers& buffers) {
+  std::vector<std::string> made(1000);
+  std::vector<std::string> read(1000);
+  const auto join = [](std::string& list, const std::string& more) {
+    list += (list.empty() ? "" : ", ") + more;
+  };
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const LayoutBuffer& it = buffers[i];
+    join(made[it.first], fmt::format("%t{}: u8[{}]", i, it.size.count));
+    if (it.last > it.first) join(read[it.last], fmt::format("%t{}", i));
+  }
+  std::string text = "graph g {\n";
+  for (std::size_t line = 0; line < made.size(); ++line) {
+    text +=
+        fmt::format("  {} my::op({})\n",
+                    made[line].empty() ? fmt::format("n{}:", line) : made[line] + " =", read[line]);
+  }
+  return parse_valid(text + "  return\n}\n").value();
+}
+
+// Search for as little as can be may pass by what is just small enough.
+TEST(Layout, OfAStepIsSoughtForItsBudgetWhereTheUsualOneIsLarger) {
+  int smaller = 0;
+  for (std::uint32_t seed = 0; seed < 8; ++seed) {
+    Random random(seed);
+    const Graph graph = graph_of(cut_arena(random, 200));
+    const ArenaNeeds needs = needs_of(graph, std::vector<Bytes>(graph.node_count()));
+    const Arena usual = arrange(graph, needs);
+    EXPECT_EQ(usual.bound, Bytes{1000 * kUnit});
+    if (usual.size == usual.bound) continue;
+    const Bytes budget = usual.size - Bytes{kUnit};
+    const Arena aimed = arrange(graph, needs, {.budget = budget});
+    EXPECT_LE(aimed.size, usual.size);
+    if (aimed.size <= budget) ++smaller;
+  }
+  EXPECT_GT(smaller, 0);
 }
 
 std::string complaint(const Buffers& buffers, const LayoutOptions& options = {}) {

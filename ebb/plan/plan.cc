@@ -147,8 +147,9 @@ class PlanMaker {
     if (!other.look_at_graph()) return nullptr;
     auto found = other.find_best();
     evaluations_ += other.evaluations_;
-    const bool is_good = found && found->plan && fits(*found->plan, options_);
-    return is_good ? std::move(found->plan) : nullptr;
+    if (!found || !found->plan || !fits(*found->plan, options_)) return nullptr;
+    found->plan->file.host_budget = options_.host_budget;
+    return std::move(found->plan);
   }
 
   // Where calls that can be split stand at the peak, so that nothing fits or time is lost, the step

@@ -70,7 +70,9 @@ struct Plan {
   StepModel model;
   std::vector<Gap> gaps;
   Choices choices;
-  Bytes evaluated_for;  // the budget by which the choices have these lines: the plan's, or less
+  // The budget by which the choices have these lines: less than the plan's, where offsets take more
+  // than lines.
+  Bytes evaluated_for = kNoLimit;
 
   [[nodiscard]] Bytes peak() const { return arena.size; }
   [[nodiscard]] Duration step() const { return timeline.total; }

@@ -83,8 +83,8 @@ Result<std::vector<TensorId>> empty_without_rank(Graph& graph) {
   if (2 * static_cast<std::size_t>(of_these) <= made) return unranked;
   return fail(ErrorKind::kBadInput,
               fmt::format("of most tensors not even the rank is known, of %{} for one, and without "
-                          "sizes nothing can be said of memory; write the graph with its shapes: "
-                          "graph.as_graph_def(add_shapes=True)",
+                          "sizes nothing can be said of memory; a model needs inputs of fixed "
+                          "shapes, and a file its shapes: graph.as_graph_def(add_shapes=True)",
                           spelled(graph.name(unranked.front()))));
 }
 

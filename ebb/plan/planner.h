@@ -9,6 +9,12 @@
 // many blocks that are alike at once (alike.h), made to fit again, and kept when the step becomes
 // faster.
 //
+// What fits is judged by what lines hold; offsets in one arena may need more. Who has seen that
+// they do asks again, with `start`: then less is allowed on the lines, by 1 to 19 %, and choices
+// that would be the best are laid out (layout.h, a fixed effort each) and are only kept if that
+// fits into `room`. Laying out every choice that is simulated would cost a hundred times what
+// simulating does. That the rewritten graph has these very offsets is for the caller to see.
+//
 // Deterministic for a seed and a number of evaluations.
 #pragma once
 
@@ -34,8 +40,8 @@ struct PlannerOptions {
   Bytes room = kNoLimit;
   Bytes alignment{64};
   std::function<void(std::uint32_t done, std::uint32_t of, Duration best)> progress = nullptr;
-  std::function<bool()> is_out_of_time =
-      nullptr;  // asked where there is a choice, which is then the answer
+  // Asked where there is a choice, which is then the answer.
+  std::function<bool()> is_out_of_time = nullptr;
 };
 
 struct PlannerResult {

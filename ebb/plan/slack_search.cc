@@ -16,7 +16,7 @@ constexpr std::size_t kCandidates = 8;     // looked at a choice
 constexpr std::int64_t kFailures = 20;     // before a new try, times the Luby sequence
 constexpr std::int64_t kBlame = 1 << 20U;  // of an item at a section that failed
 constexpr std::int64_t kForgetting = 4;    // that part of all blame goes with every try
-// Which part of the way from the best size to the bound to try, in eighths.
+// Which part of the way from the best size to the target to try, in eighths.
 constexpr std::array<std::int64_t, 4> kAmbitions = {0, 1, 2, 4};
 
 constexpr std::size_t kCostOfTry = 8;  // and what it takes for each item
@@ -77,7 +77,7 @@ std::int64_t SlackSearch::improve(std::int64_t size, const LayoutOrders& orders,
       size = std::max(size, offsets_[i] + problem_.items[i].size);
     }
     EBB_CHECK(problem_.bound <= size && size <= aim, "a layout of size {}, sought from {} to {}",
-              size, least, aim);
+              size, problem_.bound, aim);
     offsets = offsets_;
   }
   return size;

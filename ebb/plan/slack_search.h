@@ -1,4 +1,4 @@
-// Looks for a smaller layout where the quick heuristics end above the bound.
+// Looks for a smaller layout where the quick heuristics end above the target.
 //
 // The idea: say how large the arena may be, and every section has a slack, the room that may stay
 // empty in it. Build from the ground up as the skyline does (skyline.h): take the lowest stretch,
@@ -30,8 +30,8 @@ class SlackSearch {
  public:
   explicit SlackSearch(const LayoutProblem& problem);  // must outlive this object
 
-  // Replaces a layout of that size by smaller ones until it is known that none is smaller, or no
-  // effort is left. Returns the new size; `offsets` by item.
+  // Replaces a layout of that size by smaller ones until one is as small as the problem's target,
+  // none is known to be smaller, or no effort is left. Returns the new size; `offsets` by item.
   std::int64_t improve(std::int64_t size, const LayoutOrders& orders, Effort& effort,
                        std::vector<std::int64_t>& offsets);
 

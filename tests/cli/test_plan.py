@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+import re
 
 import pytest
 
@@ -120,11 +121,13 @@ def test_where_nothing_fits_it_says_why_and_what_would(ebb, step, tmp_path):
     assert plan(ebb, "--budget", "66.66%").returncode == 4
 
 
-def test_with_what_a_plan_needs_on_the_host_there_is_a_plan(ebb):
-    for budget in ("35%", "50%"):
-        planned = json.loads(ebb("plan", EXAMPLES / "resnet.ebb", "--budget", budget, "--json").stdout)
-        host = f"{planned['host_bytes']}B"
-        assert ebb("plan", EXAMPLES / "resnet.ebb", "--budget", budget, "--host-budget", host).returncode == 0
+def test_with_what_a_plan_needs_on_the_host_there_is_a_plan_for_that(ebb, tmp_path):
+    for example, budget in (("resnet", "50%"), ("resnet", "35%"), ("unet", "55%")):  # the last two by planning without
+        args = ["plan", EXAMPLES / f"{example}.ebb", "--budget", budget, "--evaluations", "300"]
+        planned = json.loads(ebb(*args, "--json").stdout)
+        host = ["--host-budget", f"{planned['host_bytes']}B"]
+        assert ebb(*args, *host, "-o", "a.plan").returncode == 0
+        assert "\nhost_budget " in (tmp_path / "a.plan").read_text()
 
 
 def test_a_host_budget_is_honoured(ebb, step):
@@ -207,6 +210,12 @@ def test_a_tensor_is_explained(ebb, step):
     done = plan(ebb, "--budget", "700B", "--explain", "aa")
     assert done.returncode == 3
     assert done.stderr == "ebb: step.ebb: there is no tensor %aa\n"
+
+
+def test_what_offsets_have_no_room_for_is_no_choice(ebb):
+    args = ["--budget", "45%", "--no-recompute", "--evaluations", "300", "--explain", "relu"]
+    explained = ebb("plan", EXAMPLES / "resnet.ebb", *args).stdout
+    assert re.search(r"kept instead: .* over the [0-9.]+ MiB for which offsets fit\n", explained), explained
 
 
 def test_a_trace_shows_copies_beside_computation(ebb, step, tmp_path):

@@ -231,6 +231,7 @@ def test_no_output_replaces_another_nor_an_input(ebb, step, tmp_path):
         ["rewrite", step, "-o", "step.safetensors"],
         ["rewrite", step, "-o", "a.ebb", "--save-plan", "step.safetensors"],
         ["apply", step, "a.plan", "-o", "step.safetensors"],
+        ["convert", step, "step.safetensors", "--to", "ebb"],
     ):
         done = ebb(*args)
         assert done.returncode == 2, (args, done.stderr)

@@ -92,11 +92,13 @@ TEST(SpoiledPrograms, DoNotPassTheCheckEitherWhereTheHostSlabIsSpoiled) {
     std::mt19937_64 engine(seed);
     for (int attempt = 0; attempt < 2; ++attempt) {
       if (!spoil(original, right, Residence::kDevice, engine, kernels).empty()) ++different;
+    }
+    for (int attempt = 0; attempt < 6; ++attempt) {  // little lies there at one time
       if (!spoil(original, right, Residence::kHost, engine, kernels).empty()) ++different_on_host;
     }
   }
   EXPECT_GT(different, kGraphs / 4) << "or this says little";
-  EXPECT_GT(different_on_host, kGraphs / 100) << "or this says little about the host";
+  EXPECT_GT(different_on_host, kGraphs / 30) << "or this says little about the host";
 }
 
 }  // namespace

@@ -249,9 +249,14 @@ def test_importing_ebb_does_not_import_tensorflow():
     [
         ({"accelerator": 3}, "accelerator cannot be 3"),
         ({"host": None}, "host cannot be None"),
-        ({"accelerator": "/device:CPU:0", "host": "/device:CPU:0"}, "are the same device, .* the second as the host"),
     ],
 )
-def test_places_that_make_no_sense_are_refused(places, words):
+def test_places_that_are_no_names_are_refused(places, words):
     with pytest.raises(ebb.Error, match=words):
         LMS({SCOPE}, **places)
+
+
+def test_swaps_to_where_tensors_come_from_are_refused(step):
+    graph, _ = step
+    same = LMS({SCOPE}, accelerator="/cpu:0", host="/device:CPU:0")
+    refuses(graph, "are the same device, .* the second as the host", kind="usage", by=same)

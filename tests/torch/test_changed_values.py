@@ -157,12 +157,21 @@ class Slotted:
         self.scale = scale
 
 
+def objects(*values):
+    array = numpy.empty(len(values), object)
+    array[:] = values
+    return array
+
+
 PAIRS = {
     "float32 of numpy": (numpy.float32(1), numpy.float32(2), "value = 1.0 and now has 2.0"),
     "int64 of numpy": (numpy.int64(1), numpy.int64(2), "value = 1 and now has 2"),
     "bool of numpy": (numpy.bool_(True), numpy.bool_(False), "value = True and now has False"),
     "an array of numpy": (numpy.ones(2), 2 * numpy.ones(2), r"value = array\(\[1.0, 1.0\]\) and now has array\(\[2.0, 2.0\]\)"),
     "an array of another type": (numpy.ones(1), numpy.ones(1, "f"), r"value = array\(\[1.0\]\) and now has array"),
+    "an array of objects": (objects("a", [1]), objects("a", [2]), r"value\[1\]\[0\] = 1 and now has 2"),
+    "another array of objects": (objects(1), objects(1, 2), r"value = array\(\[1\]\) and now has array\(\[1, 2\]\)"),
+    "an object that is an array": (numpy.array(None), numpy.array("a", object), "value = None and now has a"),
     "a tuple as key": ({(1, 2): 3.0}, {(1, 2): 4.0}, r"value\[\(1, 2\)\] = 3.0 and now has 4.0"),
     "slots": (Slotted(1.0), Slotted(2.0), r"value\.scale = 1.0 and now has 2.0"),
     "memory format": (torch.preserve_format, torch.channels_last, "value = torch.preserve_format and now"),
@@ -202,6 +211,7 @@ def test_an_array_that_is_written_into_is_refused():
 
 
 SAME = {
+    "an equal array of objects": (objects("a", 1.5), lambda model: setattr(model, "value", objects("a", 3 / 2))),
     "not a number": (float("nan"), lambda model: setattr(model, "value", float("nan"))),
     "a large list within a dict": ({"all": list(range(2000))}, lambda model: model.value["all"].clear()),
     "a large dict": ({str(i): i for i in range(5000)}, lambda model: model.value.update({"0": 1})),

@@ -161,10 +161,14 @@ def test_the_step_is_not_overwritten(small, option):
 
 
 @pytest.mark.parametrize("option", ["--trace", "--save-profile"])
-def test_the_state_is_not_overwritten_by_anything_else(small, option):
+def test_the_state_is_not_overwritten_by_anything_else(small, option, tmp_path):
     state = small.with_suffix(".safetensors")
     before = state.read_bytes()
     assert refused(2, small, option, state).endswith("which is read as well; name another file")
+    other = tmp_path / "of_another.safetensors"
+    other.write_text("precious")
+    assert refused(2, small, option, other).endswith("which would be lost; name another file")
+    assert other.read_text() == "precious"
     assert state.read_bytes() == before
     run_well(small, "-o", state)  # what became of it may take its place
     assert state.read_bytes() != before

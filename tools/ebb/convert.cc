@@ -81,6 +81,7 @@ Result<int> convert(const ConvertOptions& options) {
   if (options.json && options.output == "-") {
     return fail(ErrorKind::kUsage, "--json and the graph both want standard output; name a file");
   }
+  if (Status ok = check_is_no_state(options.output); !ok) return fail(ok.error());
   const auto form = asked_form(options);
   if (!form) return fail(form.error());
   auto content = read_graph_file(options.input);

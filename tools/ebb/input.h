@@ -19,7 +19,7 @@ constexpr std::int64_t kLargestBatch = 1'000'000'000'000;
 // Whether both names are of one file that is there. Standard input and output are none.
 bool is_same_file(const std::string& a, const std::string& b);
 
-// Beside a captured step lies its state, `step.safetensors`, which no command of this tool writes.
+// Beside a captured step lies its state, `step.safetensors`, which nothing but `ebb run -o` writes.
 Status check_is_no_state(const std::string& output);
 
 // For --help.

@@ -98,11 +98,6 @@ class LMS:
         for name, value in {"accelerator": accelerator, "host": host, "swap_nodes": swap_nodes}.items():
             if not isinstance(value, str):
                 raise Error(f"{name} cannot be {value!r}")
-        if accelerator == host:
-            raise Error(
-                f"accelerator and host are the same device, '{host}'; to try Ebb without a GPU, make two logical CPU "
-                "devices and name the second as the host"
-            )
         self._places = {"accelerator": accelerator, "host": host, "swap_nodes": swap_nodes}
         self._options = _core.LmsOptions()
         given = {

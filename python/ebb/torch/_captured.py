@@ -21,7 +21,7 @@ from ._results import Layouts, Origin
 from ._scalars import Guard
 
 
-_MOST_ALIKE = 8
+_MOST_ALIKE = 8  # captures of which only numbers differ, before it is taken that they will always do
 
 
 def capture_as_it_lies(

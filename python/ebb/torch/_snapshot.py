@@ -83,6 +83,20 @@ class Array(Snapshot):
             yield Difference(path, "".join(path), self, now)
 
 
+@dataclasses.dataclass(frozen=True)
+class ArrayOfObjects(Snapshot):
+    """Of numpy's, whose bytes are pointers."""
+
+    shape: tuple
+    parts: Snapshot
+
+    def differences(self, now: Any, path: Path, same: set[tuple[int, int]]) -> Iterator[Difference]:
+        if _is_array(now) and now.dtype.hasobject and now.shape == self.shape:
+            yield from self.parts.differences(now.tolist(), path, set())  # lists made for this alone have ids of others
+        else:
+            yield Difference(path, "".join(path), self, now)
+
+
 def _is_array(value: Any) -> bool:
     kind = type(value)
     return kind.__name__ == "ndarray" and kind.__module__ == "numpy"  # which need not be installed
@@ -197,10 +211,12 @@ class Snapshots:
             return Plain(value)
         if issubclass(kind, torch.Tensor):
             return TensorThere(id(value))
-        if _is_array(value):
+        if _is_array(value) and not value.dtype.hasobject:
             return Array(_content(value), f"array({value.tolist()})") if self._takes_in(value.size) else ANYTHING
         if depth == 0:
             return ANYTHING
+        if _is_array(value):
+            return ArrayOfObjects(value.shape, self._of(value.tolist(), depth, with_objects))
         if issubclass(kind, (dict, *_SEQUENCES, *_SETS)):
             return self._of_container(value, depth, with_objects)
         if kind is functools.partial or (with_objects and is_looked_into(kind)):
@@ -258,6 +274,8 @@ def _text(of: Snapshot) -> str:
         return "a tensor"
     if isinstance(of, Array):
         return of.text
+    if isinstance(of, ArrayOfObjects):
+        return f"array({_text(of.parts)})"
     if isinstance(of, Sequence):
         left, right = "()" if issubclass(of.kind, tuple) else "[]"
         return f"{left}{', '.join(map(_text, of.parts[:50]))}{right}"

@@ -1,7 +1,5 @@
 #include "by_budget.h"
 
-#include <optional>
-
 #include <fmt/format.h>
 
 #include "ebb/base/progress.h"
@@ -16,8 +14,12 @@ Result<BudgetRewritten> rewrite_by_budget(std::string_view graphdef,
                                           const GraphDefExport& writing) {
   const auto device = find_device(parameters.device);
   if (!device) return fail(device.error());
-  const auto profile = read_profile(parameters.profile);
-  if (!profile) return fail(profile.error());
+  Profile profile;
+  if (!parameters.profile.empty()) {
+    auto read = read_profile(parameters.profile);
+    if (!read) return fail(read.error());
+    profile = *std::move(read);
+  }
   const auto graph = import_graphdef(graphdef, reading);
   if (!graph) return fail(graph.error());
   BudgetRewritten result;
@@ -33,7 +35,7 @@ Result<BudgetRewritten> rewrite_by_budget(std::string_view graphdef,
     if (!host) return fail(host.error());
     budget.plan.host_budget = *host;
   }
-  if (*profile) budget.plan.profile = &**profile;
+  if (!parameters.profile.empty()) budget.plan.profile = &profile;
   const std::string what = fmt::format("planning for {}", parameters.budget);
   Progress progress(what);
   budget.plan.progress = [&](std::uint32_t tried, std::uint32_t of, Duration best) {

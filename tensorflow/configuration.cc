@@ -10,7 +10,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "ebb/base/file.h"
 #include "ebb/base/nearest.h"
 #include "ebb/import/tensorflow_device.h"
 #include "ebb/plan/budget.h"
@@ -284,8 +283,10 @@ Status check_budget(const Configuration& configuration) {
   if (const auto device = find_device(given.device); !device) {
     return wrong("device: " + device.error().message);
   }
-  if (const auto profile = read_profile(given.profile); !profile) {
-    return wrong("profile: " + profile.error().message);
+  if (!given.profile.empty()) {
+    if (const auto profile = read_profile(given.profile); !profile) {
+      return wrong("profile: " + profile.error().message);
+    }
   }
   Configuration paper;
   paper.devices = configuration.devices;
@@ -343,15 +344,6 @@ tl::unexpected<Error> unknown_variable(std::string_view name) {
 }
 
 }  // namespace
-
-Result<std::optional<Profile>> read_profile(const std::string& path) {
-  if (path.empty()) return std::optional<Profile>();
-  const auto text = read_file(path);
-  if (!text) return fail(text.error());
-  auto profile = parse_profile(*text);
-  if (!profile) return fail(ErrorKind::kBadInput, path + ": " + profile.error().message);
-  return std::optional(*std::move(profile));
-}
 
 Result<Configuration> parse_configuration(std::string_view json) {
   const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);

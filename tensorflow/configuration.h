@@ -28,9 +28,6 @@ struct BudgetParameters {
   bool strict = false;  // whether a step that is over its budget fails; for the Python front
 };
 
-// The profile behind a name; none where that is empty.
-[[nodiscard]] Result<std::optional<Profile>> read_profile(const std::string& path);
-
 struct Configuration {
   LmsOptions lms;
   BudgetParameters budget;

@@ -76,7 +76,6 @@ Result<Recipe> read_recipe(const Json& requests, const std::string& what) {
 
 Result<std::vector<OtherStrides>> read_otherwise(const Json& entries, const std::string& what) {
   const auto refuse = [&] { return bad(fmt::format("'otherwise' of {} is none", what)); };
-  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
   if (!entries.is_array()) return refuse();
   std::vector<OtherStrides> otherwise;
   for (const Json& entry : entries) {
@@ -90,7 +89,7 @@ Result<std::vector<OtherStrides>> read_otherwise(const Json& entries, const std:
     if (!result) return refuse();
     OtherStrides other{.result = static_cast<std::int32_t>(*result), .strides = {}};
     for (const Json& value : entry["strides"]) {
-      const auto stride = whole_number(value, 0, kMost);
+      const auto stride = whole_number(value, 0, kLargest.count);
       if (!stride) return refuse();
       other.strides.push_back(*stride);
     }

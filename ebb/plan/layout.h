@@ -29,8 +29,9 @@ struct LayoutBuffer {
 
 struct LayoutOptions {
   Bytes alignment{64};  // of every offset; a power of two
-  // What to spend on a smaller arena when the quick heuristics end above the bound, in units of
-  // about a tenth of a microsecond. Counted, not timed: every machine gives the same layout.
+  // What to spend on a smaller arena when the quick heuristics end above the bound and above what
+  // is enough, in units of about a tenth of a microsecond. Counted, not timed: every machine gives
+  // the same layout.
   std::int64_t effort = 1'000'000;
   // An arena of this size will do: where the quick heuristics end above, it is what is sought.
   Bytes enough{};

@@ -54,7 +54,8 @@ struct PlanOptions {
   std::uint32_t effort = 1;  // multiplies `evaluations`
   std::uint64_t seed = 1;
   std::function<void(std::uint32_t done, std::uint32_t of, Duration best)> progress = nullptr;
-  std::function<bool()> is_out_of_time = nullptr;  // asked in search, which then ends
+  // Asked where there is a choice, which is then the answer.
+  std::function<bool()> is_out_of_time = nullptr;
 };
 
 struct Plan {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "ebb/base/file.h"
 #include "ebb/plan/json_input.h"
 #include "ebb/plan/roofline.h"
 
@@ -120,6 +121,19 @@ Result<Profile> parse_profile(std::string_view json) {
     operations.push_back(std::move(*operation));
   }
   return Profile::make((*root)["device"].get<std::string>(), std::move(operations));
+}
+
+Result<Profile> read_profile(const std::string& path) {
+  const auto text = read_file(path);
+  if (!text) return fail(text.error());
+  auto profile = parse_profile(*text);
+  if (!profile) {
+    Error error = profile.error();
+    error.message = error.render(path == "-" ? "standard input" : printable(path));
+    error.place = {};
+    return fail(std::move(error));
+  }
+  return profile;
 }
 
 std::string to_json(const Profile& profile) {

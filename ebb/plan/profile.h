@@ -53,6 +53,8 @@ class Profile {
 };
 
 [[nodiscard]] Result<Profile> parse_profile(std::string_view json);
+// From a file ("-": standard input), which errors name.
+[[nodiscard]] Result<Profile> read_profile(const std::string& path);
 // Byte for byte the same for equal profiles, one operation a line.
 std::string to_json(const Profile& profile);
 

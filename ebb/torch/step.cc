@@ -250,7 +250,7 @@ Status Step::fit(exec::Kernels& kernels, const StepOptions& options) {
     // Laid out when no budget was known; with an aim there may be room.
     auto aimed = lower_graph(graph(), kernels, nullptr);
     if (!aimed) return fail(std::move(aimed.error()));
-    now_ = *std::move(aimed);
+    if ((*aimed)->program.arena_size <= budget_) now_ = *std::move(aimed);
   }
   if (program().arena_size <= budget_) return {};
   if (!options.may_plan) {

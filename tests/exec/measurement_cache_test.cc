@@ -121,7 +121,10 @@ TEST_F(MeasurementCacheTest, ARecipeThatCannotBeTheNodesIsMeasuredAgain) {
   const Recipe with_strides{.requests = {},
                             .otherwise = {{.result = 0, .strides = {1, 1, 1, 1, 1, 1}}}};
   const Recipe with_strides_of_another{.requests = {}, .otherwise = {{.result = 1, .strides = {}}}};
-  for (const Recipe& wrong : {too_small, of_another, with_strides, with_strides_of_another}) {
+  const Recipe with_huge_strides{.requests = {},
+                                 .otherwise = {{.result = 0, .strides = {1'000'000'000'000'000}}}};
+  for (const Recipe& wrong :
+       {too_small, of_another, with_strides, with_strides_of_another, with_huge_strides}) {
     file.operations.at(kOp).recipe = wrong;
     spoil(to_json(file));
     EXPECT_EQ(measure(), 1);

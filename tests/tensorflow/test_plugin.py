@@ -152,6 +152,8 @@ def test_batches_of_unknown_size_are_swapped_too(enable):
         ({"lb": 0}, "lb is 0"),
         ({"budget": "16 bananas"}, "budget: "),
         ({"budget": ""}, "the budget is empty"),
+        ({"budget": "60%", "host_budget": ""}, "host_budget is empty"),
+        ({"budget": "60%", "profile": ""}, "profile is empty"),
         ({"host": DEVICES["accelerator"]}, "are the same device, .* name the second as the host"),
         ({"budget": "60%", "lb": 3}, "lb and budget exclude each other"),
         ({"budget": "60%", "device": "h2000"}, "device: "),

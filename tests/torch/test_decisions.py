@@ -265,10 +265,10 @@ def test_messages_say_by_what_the_step_decides(tmp_path):
 
     x, whole = torch.ones(3), torch.tensor([True, True, True])
     with ebb.torch.compile_step(step, (x, whole)) as run:
-        words = r"decides by the value of a tensor .* at .*test_decisions.py:\d+, in step: if mask.all\(\):"
-        with pytest.raises(ebb.Error, match=f"trace takes .*{words}"):
+        words = r"decides by the value of a tensor .* at .*test_decisions.py:\d+, in step: if mask.all\(\):\)"
+        with pytest.raises(ebb.Error, match=f"trace takes .*{words}$"):
             run.trace(tmp_path / "trace.json", x, ~whole)
-        with pytest.raises(ebb.Error, match=f"(?s)a batch of .*{words}.* cannot run in the compiled step"):
+        with pytest.raises(ebb.Error, match=f"(?s)a batch of .*{words} cannot run in the compiled step"):
             run(x, torch.tensor([True, False, True]))
 
 

@@ -140,19 +140,30 @@ def test_a_result_that_is_made_elsewhere_and_lies_as_announced_is_captured_once(
     assert model.calls == 1
 
 
-def test_numbers_that_forward_draws_end_no_capture_for_ever():
+class Drawing(Applied):
+    drawn = 0
+
+    def forward(self, x):
+        Drawing.drawn += 1
+        self.calls += 1
+        return (torch.ops.ebb_test.turned_times(x, random.random()) * self.weight).sum()
+
+
+def test_numbers_that_forward_draws_do_not_capture_for_ever():
     """An operator that was given another number is another call, of which nothing was learned."""
-    drawn = []
-
-    class Drawing(Applied):
-        def forward(self, x):
-            drawn.append(random.random())
-            return (torch.ops.ebb_test.turned_times(x, drawn[-1]) * self.weight).sum()
-
     model = Drawing()
+    Drawing.drawn = 0
     with pytest.warns(UserWarning, match="1 result lies otherwise in memory"):
         step = ebb.torch.compile(model, None, sgd(model), (torch.rand(8, 6),))
-    assert torch.isfinite(step(torch.rand(8, 6))) and len(drawn) < 20
+    assert torch.isfinite(step(torch.rand(8, 6))) and Drawing.drawn < 20
+
+
+@pytest.mark.filterwarnings("error")
+def test_where_a_note_is_an_error_the_model_is_as_it_was():
+    model = Drawing()
+    with pytest.raises(UserWarning, match="1 result lies otherwise in memory"):
+        ebb.torch.compile(model, None, sgd(model), (torch.rand(8, 6),))
+    assert model.calls == 0
 
 
 @pytest.mark.filterwarnings("error")

@@ -4,7 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "ebb/base/file.h"
 #include "input.h"
 
 namespace ebb::tool {
@@ -33,10 +32,8 @@ Result<CostModel> CostOptions::read(const std::string& input) const {
   if (!device) return fail(device.error());
   CostModel costs{.device = *std::move(device), .measured = {}};
   if (profile_.empty()) return costs;
-  const auto text = read_file(profile_);
-  if (!text) return fail(text.error());
-  auto profile = parse_profile(*text);
-  if (!profile) return fail(in_file(profile.error(), profile_));
+  auto profile = read_profile(profile_);
+  if (!profile) return fail(profile.error());
   costs.measured = *std::move(profile);
   return costs;
 }

@@ -104,6 +104,9 @@ def enable(
     """
     if budget == "":
         raise Error("the budget is empty; write '14GiB' or '60%', or leave it out")
+    for name, value in {"host_budget": host_budget, "profile": profile}.items():
+        if isinstance(value, (str, bytes)) and not value:
+            raise Error(f"{name} is empty; leave it out where there is none")
     if batch_size == 0:
         raise Error("batch_size is how many samples a batch has, from 1 on, and not 0")
     parameters = {

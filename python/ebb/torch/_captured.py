@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
@@ -24,15 +25,17 @@ from ._scalars import Guard
 _MOST_ALIKE = 8  # captures of which only numbers differ, before it is taken that they will always do
 
 
-def capture_as_it_lies(
+@contextlib.contextmanager
+def captured_as_it_lies(
     capture: Callable[[Layouts], Captured],
     make: Callable[[Captured, Callable], Any],
     layouts: Layouts,
     is_trial: bool = False,
-) -> tuple[Captured, Any]:
+) -> Iterator[tuple[Captured, Any]]:
     """A captured step and what is made of it, by `make(captured, capture_anew)`. Where results lie otherwise in memory
     than PyTorch had announced, the step is captured anew, knowing it: what reads them in another order would round
-    otherwise. Where nothing can be made of it, and after a trial, forward has changed nothing in its modules."""
+    otherwise. Where nothing can be made of it, where something is raised within the block, and after a trial, forward
+    has changed nothing in its modules."""
     captured = capture(layouts)
     alike = 0
 
@@ -59,15 +62,15 @@ def capture_as_it_lies(
             raise
         return captured.text
 
+    is_done = False
     try:
-        made = make(captured, capture_anew)
-    except BaseException:
-        captured.undo()
-        raise
-    if is_trial:
-        captured.undo()
+        made = make(captured, capture_anew)  # in which another one may take its place
+        yield captured, made
+        is_done = not is_trial
+    finally:
+        if not is_done:
+            captured.undo()
     captured.keep()
-    return captured, made
 
 
 TENSOR = object()

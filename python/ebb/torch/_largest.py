@@ -13,7 +13,7 @@ from ebb import Error
 from ._batch import batch_arguments
 from ._budget import as_budget, as_host_budget
 from ._capture import capture_with
-from ._captured import Captured, capture_as_it_lies
+from ._captured import Captured, captured_as_it_lies
 from ._load import _runtime
 from ._memory import is_shortage
 from ._progress import Progress
@@ -164,5 +164,5 @@ class _Attempts:
                 progress=progress,
             )
 
-        captured, _ = capture_as_it_lies(capture, plan, self._layouts, is_trial=True)
-        self._texts.add(captured.text)  # as it lies: so the next one is captured from the start
+        with captured_as_it_lies(capture, plan, self._layouts, is_trial=True) as (captured, _):
+            self._texts.add(captured.text)  # so the next one is captured from the start

@@ -18,7 +18,7 @@ import torch.utils._pytree as pytree
 from ebb import Error
 
 from ._capture import capture_beside
-from ._captured import Captured, capture_as_it_lies
+from ._captured import Captured, captured_as_it_lies
 from ._load import _runtime
 from ._places import levels_to_user
 from ._program import Program, view
@@ -70,9 +70,9 @@ class Programs:
                     progress=progress,
                 )
 
-        captured, runtime = capture_as_it_lies(capture, make, self._layouts)
-        self._state.check_places(lambda name: view(runtime, name))
-        program = Program(captured, runtime)
+        with captured_as_it_lies(capture, make, self._layouts) as (captured, runtime):
+            self._state.check_places(lambda name: view(runtime, name))
+            program = Program(captured, runtime)
         if len(self._others) == self.KEPT:
             self._others.pop(0)
             if not self._said:

@@ -73,7 +73,7 @@ class TensorThere(Snapshot):
 
 @dataclasses.dataclass(frozen=True)
 class Array(Snapshot):
-    """Of numpy's, with all that is in it."""
+    """A NumPy array, with all that is in it."""
 
     content: tuple
     text: str
@@ -85,7 +85,7 @@ class Array(Snapshot):
 
 @dataclasses.dataclass(frozen=True)
 class ArrayOfObjects(Snapshot):
-    """Of numpy's, whose bytes are pointers."""
+    """A NumPy array whose bytes are pointers."""
 
     shape: tuple
     parts: Snapshot

@@ -20,7 +20,7 @@ from ebb import Error
 
 from ._batch import batch_arguments
 from ._budget import as_budget, as_host_budget
-from ._captured import Captured, capture_as_it_lies
+from ._captured import Captured, captured_as_it_lies
 from ._files import replaced
 from ._fill import fill
 from ._load import _runtime
@@ -77,20 +77,20 @@ class Step:
                     progress=progress,
                 )
 
-        captured, runtime = capture_as_it_lies(capture, make, layouts)
-        self._captured = captured
-        self._stopwatch = Stopwatch(captured.device)
-        self._steps_done = 0
-        first = Program(captured, runtime)
-        for name, constant in captured.constants.items():
-            fill(view(runtime, name), constant)
-        self._outside_bytes = 0
-        self._look_at(first)  # what may fail for want of memory does so before anything of the user's moves
-        blocks: dict = {}
-        with uninterrupted():
-            self._state = State(captured, lambda name: view(runtime, name, blocks))
-            self._finalizer = weakref.finalize(self, State.give_back, self._state)
-            self._finalizer.atexit = False
+        with captured_as_it_lies(capture, make, layouts) as (captured, runtime):
+            self._captured = captured
+            self._stopwatch = Stopwatch(captured.device)
+            self._steps_done = 0
+            first = Program(captured, runtime)
+            for name, constant in captured.constants.items():
+                fill(view(runtime, name), constant)
+            self._outside_bytes = 0
+            self._look_at(first)  # what may fail for want of memory does so before anything of the user's moves
+            blocks: dict = {}
+            with uninterrupted():
+                self._state = State(captured, lambda name: view(runtime, name, blocks))
+                self._finalizer = weakref.finalize(self, State.give_back, self._state)
+                self._finalizer.atexit = False
         self._programs: Programs | None = Programs(first, self._state, host, known, layouts)
         # A step that was planned has the whole budget.
         arena = self._figures["budget_bytes"] if self._plan else self._memory.peak_bytes
@@ -156,8 +156,9 @@ class Step:
             self._steps_done += program.runtime.runs_done - done_before
 
     def trace(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
-        """One training step on a batch like the one that was compiled for, by which it decides alike, timed by
-        operation; writes its timeline to a file that ui.perfetto.dev opens, and returns what the step returns."""
+        """One training step on a batch like the one that was compiled for, for which the step makes the same
+        decisions, timed by operation; writes its timeline to a file that ui.perfetto.dev opens, and returns what the
+        step returns."""
         with self._lock:
             args, kwargs, leaves, program = self._find_training(args, kwargs)
             first = self._programs.first
@@ -226,7 +227,7 @@ class Step:
         first = self._programs.first
         words = describe(leaves, self._captured.inputs.values())
         decision = first.decided_otherwise(leaves) if first.is_like(leaves, tree) else None
-        return words if decision is None else f"{words}, for which something else comes out where it {decision},"
+        return words if decision is None else f"{words} (with which the step takes another way: it {decision})"
 
     def _run(self, program: Program, leaves: list[Any]) -> Any:
         try:

@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """Trains models of torchvision and, where installed, of Hugging Face's transformers: eagerly and by Ebb in half of the
-memory that a step needs. Says of each whether the bits are the same, or why Ebb refuses it. By hand; takes minutes.
+memory that a step needs. Says of each whether the bits are the same, or why Ebb refuses it; undecided is what has other
+bits each time when it is trained eagerly, or ends in NaN (bf16 convolutions of volumes on the CPU leave parts of a
+gradient unwritten). By hand; takes minutes.
 
     PYTHONPATH=build/ci/python build/venv/bin/python tests/torch/zoo.py [--only REGEX] [--json FILE]
 
@@ -212,7 +214,7 @@ def train(make, budget, **options):
     torch.manual_seed(0)
     model, loss_fn, batch = make()
     optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
-    twin = copy.deepcopy(model)
+    twin, third = copy.deepcopy(model), copy.deepcopy(model)
     twin_optimizer = torch.optim.SGD(twin.parameters(), lr=1e-3, momentum=0.9)
     eager = losses_of(step_function(model, loss_fn, optimizer, **options), batch)
     with compile_small(twin, loss_fn, twin_optimizer, batch, budget, **options) as step:
@@ -220,9 +222,18 @@ def train(make, budget, **options):
         losses = losses_of(step, batch)
     wrong = differences(model, optimizer, twin, twin_optimizer)
     plan = report.get("plan") or {}
+    outcome, why = "same bits", ""
+    if losses != eager or wrong:
+        third_optimizer = torch.optim.SGD(third.parameters(), lr=1e-3, momentum=0.9)
+        again = losses_of(step_function(third, loss_fn, third_optimizer, **options), batch)
+        repeats = again == eager and not differences(model, optimizer, third, third_optimizer)
+        # Deterministic algorithms fill new memory with NaN: kernels that leave parts of it as it was are seen by that.
+        is_number = not any(parameter.isnan().any() for parameter in model.parameters())
+        outcome = "OTHER BITS" if repeats and is_number else "undecided"
+        why = f"losses {eager} {losses}; {wrong[:3]}"
     return {
-        "outcome": "same bits" if losses == eager and not wrong else "OTHER BITS",
-        "why": "" if losses == eager and not wrong else f"losses {eager} {losses}; {wrong[:3]}",
+        "outcome": outcome,
+        "why": why,
         "unconstrained_bytes": report["unconstrained_bytes"],
         "budget_bytes": report["budget_bytes"],
         "swapped": plan.get("tensors_swapped", 0),
@@ -270,7 +281,7 @@ def main():
         share = f"{100 * done['budget_bytes'] / done['unconstrained_bytes']:3.0f} %" if "budget_bytes" in done else ""
         moved = f"{done['swapped']} swapped, {done['recomputed']} recomputed" if share else done["why"]
         print(f"{name:40} {done['outcome']:10} {share:6} {moved}", flush=True)
-    counts = {outcome: sum(each["outcome"] == outcome for each in results.values()) for outcome in ("same bits", "refused", "OTHER BITS", "FAILED")}
+    counts = {outcome: sum(each["outcome"] == outcome for each in results.values()) for outcome in ("same bits", "undecided", "refused", "OTHER BITS", "FAILED")}
     print(", ".join(f"{count} {outcome}" for outcome, count in counts.items()))
     if options.json:
         options.json.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")

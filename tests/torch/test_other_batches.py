@@ -171,6 +171,18 @@ def test_a_batch_of_a_wrong_type_is_refused_by_its_type_and_without_advice_about
     assert torch.isfinite(step(x, y))
 
 
+def test_what_the_model_does_not_take_is_raised_by_its_shape_and_said_once(caplog):
+    eager, (step, *ours) = both(perceptron, F.cross_entropy, OPTIMIZERS["sgd"], vectors(4))
+    x, y = vectors(4)
+    for wrong in (lambda: step(x[:, 1:], y), lambda: step.evaluate(x[:, 1:], y)):
+        with pytest.raises(RuntimeError) as caught:
+            wrong()
+        assert f"a batch of {list(x[:, 1:].shape)}, [4]" in caught.value.__notes__[0]
+    assert not caplog.records
+    assert torch.equal(step(x, y), eager[0](x, y))
+    assert not differences(*eager[1:], *ours)
+
+
 def test_other_batches_can_be_trained_eagerly():
     eager, ours = both(perceptron, F.cross_entropy, OPTIMIZERS["adam"], vectors(5), other_batches="eager")
     for batch in (vectors(5), vectors(3), vectors(5), vectors(500)):

@@ -198,6 +198,16 @@ def test_gradients_left_behind_do_not_count():
     assert all(p.grad is None for p in model.parameters())
 
 
+def test_gradients_left_behind_on_a_new_parameter_do_not_count():
+    model, batch = nn.Sequential(nn.Linear(6, 3)), vectors()
+    step = compiled(model, batch=batch)
+    model[0].weight = nn.Parameter(torch.ones(3, 6))
+    step(*batch)
+    F.cross_entropy(model(batch[0]), batch[1]).backward()
+    step(*batch)
+    assert all(p.grad is None for p in model.parameters())
+
+
 def test_autograd_notices_that_parameters_changed():
     model, batch = perceptron(), vectors()
     step = compiled(model, batch=batch)

@@ -25,11 +25,12 @@ from ._lines import Declaration, Line
 from ._names import Names
 from ._optimizer import Optimizers
 from ._recorder import Recorder
+from ._repeats import capture_what_repeats
 from ._results import Layouts
 from ._scaler import Scalers
 from ._scalars import TracedFloat, TracedMath
 from ._step_function import Task, step_function
-from ._surroundings import Gradients, HostReads, in_users_words, same_generator, unseen_fakes
+from ._surroundings import Gradients, HostReads, in_users_words, said_once, same_generator, unseen_fakes
 from ._text import name_text
 from ._uninterrupted import uninterrupted
 
@@ -113,7 +114,9 @@ def _capture_alone(function, args: tuple, kwargs: dict, modules, optimizers, sha
     with _capturing, uninterrupted():
         _captured_by.set(threading.get_ident())
         try:
-            return _capture(function, args, kwargs, modules, optimizers, shared, layouts)
+            return capture_what_repeats(
+                lambda: _capture(function, args, kwargs, modules, optimizers, shared, layouts)
+            )
         finally:
             _captured_by.set(None)
 
@@ -157,7 +160,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared, l
     gradients = Gradients(recorder)
     recorder.outside.on_meeting = gradients.watch
     with contextlib.ExitStack() as stack:
-        for context in (names, TracedMath(), in_users_words(), same_generator(), unseen_fakes(), gradients):
+        for context in (names, TracedMath(), in_users_words(), same_generator(), said_once(), unseen_fakes(), gradients):
             stack.enter_context(context)
         scaling = stack.enter_context(Scalers(recorder, scalers, optimizers))
         watched = stack.enter_context(Optimizers(recorder))
@@ -224,6 +227,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared, l
         _guards=recorder.tape.guards,
         origins=recorder.origins,
         undo=kept.undo,
+        moving=changes.moving,
         decisions=recorder.values.decisions,
         _all_hyperparameters=watched.hyperparameters,
         _modes=[(part, path, part.training) for module in modules for path, part in module.named_modules()],

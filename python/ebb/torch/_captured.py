@@ -122,6 +122,7 @@ class Captured:
     scalers: list[torch.amp.GradScaler] = dataclasses.field(repr=False)
     _fixed_scalers: list[tuple] = dataclasses.field(repr=False)
     undo: Callable[[], None] = dataclasses.field(repr=False)  # puts back what forward has changed in its modules
+    moving: list[str] = dataclasses.field(repr=False)  # what forward reads and changes, in words
     device: torch.device = dataclasses.field(repr=False)
     autocast: bool = dataclasses.field(repr=False)  # whether it was on around the step
     _group_sizes: dict[int, list[int]] = dataclasses.field(repr=False)

@@ -49,6 +49,7 @@ class Changes:
         self._module_hooks: list[tuple[torch.nn.Module, dict[int, Any], list[int]]] = []
         self._optimizer_hooks: list[tuple[torch.optim.Optimizer, dict[int, Any], list[int]]] = []
         self._parameter_hooks: list[tuple[torch.Tensor, str, list[int], list[int]]] = []
+        self.moving: list[str] = []  # what forward reads and leaves as another value, in words; known when it is settled
         self._used: set[int] = set()
         self._homes: dict[int, tuple[dict[str, Any], str]] = {}  # of tensors by id: table of a module, and name
 
@@ -123,7 +124,11 @@ class Changes:
             members = vars(part)
             moving = {(name,) for name in self._written[id(part)]}
             for name, value in self._read[id(part)].items():
-                moving.update(found.path for found in value.differences(look_up(part, name), (name,), same))
+                found = list(value.differences(look_up(part, name), (name,), same))
+                moving.update(each.path for each in found)
+                self.moving += [
+                    f"{self._named(part)}.{each.place} from {said(each.old)} to {said(each.new)}" for each in found
+                ]
                 if value is not ANYTHING and (name,) not in moving:
                     self._watched.append((part, members, name, value))
             if moving:

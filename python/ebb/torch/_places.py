@@ -62,9 +62,9 @@ def is_of_torch(frame: types.FrameType) -> bool:
 
 
 def levels_to_user() -> int:
-    """`stacklevel` for warnings of the caller: the line outside of Ebb."""
+    """`stacklevel` for warnings of the caller: the line outside of Ebb, and of what Ebb calls itself by."""
     level, frame = 1, sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_EBB):
+    while frame is not None and (frame.f_code.co_filename.startswith(_EBB) or _is_standard(frame.f_code.co_filename)):
         level, frame = level + 1, frame.f_back
     return level
 

@@ -84,6 +84,7 @@ class State:
             if tensor is not entry.tensor or tensor.data_ptr() != entry.place.data_ptr():
                 self._fill(entry, tensor)
                 tensor.data = entry.place
+                self._parameters = [tensor if each is entry.tensor else each for each in self._parameters]
                 entry.tensor = tensor
 
     def _current(self, entry: _Entry) -> torch.Tensor:

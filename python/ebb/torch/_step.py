@@ -243,6 +243,9 @@ class Step:
             return self._programs.make(what, function, args, kwargs)
         except Error as error:
             raise refused(name(), error, remedy) from error
+        except Exception as error:  # of the user's code
+            error.add_note(f"ebb: raised while it was captured: {name()}")
+            raise
 
     def memory(self) -> Memory:
         """What the step holds, in bytes."""

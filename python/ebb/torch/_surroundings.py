@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 import torch
 import torch.utils._pytree as pytree
+from torch._subclasses import fake_tensor
 from torch._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -118,6 +120,21 @@ def same_generator() -> Iterator[None]:
     finally:
         for (module, name), original in zip(patched, originals, strict=True):
             setattr(module, name, original)
+
+
+@contextlib.contextmanager
+def said_once() -> Iterator[None]:
+    """What the user's code does wrong is raised; PyTorch writes it to the log as well, with the whole way to it."""
+    log = logging.getLogger(fake_tensor.__name__)
+
+    def is_something_else(record: logging.LogRecord) -> bool:
+        return not str(record.msg).startswith("failed while attempting to run meta")
+
+    log.addFilter(is_something_else)
+    try:
+        yield
+    finally:
+        log.removeFilter(is_something_else)
 
 
 @contextlib.contextmanager

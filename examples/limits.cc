@@ -10,7 +10,7 @@ Status check_range(std::initializer_list<Setting> settings) {
       return fail(ErrorKind::kUsage, fmt::format("{} is {}, and must be at least 1", name, value));
     }
     if (value > most) {
-      return fail(ErrorKind::kBadInput,
+      return fail(ErrorKind::kUsage,
                   fmt::format("{} is {}, and must be at most {}", name, value, most));
     }
   }

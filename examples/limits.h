@@ -20,7 +20,7 @@ struct Setting {
   std::int64_t most = kMostElements;
 };
 
-// "batch is 0, and must be at least 1", and likewise for what is too large.
+// Fails (kUsage): "batch is 0, and must be at least 1", and likewise for what is too large.
 Status check_range(std::initializer_list<Setting> settings);
 
 }  // namespace ebb::examples

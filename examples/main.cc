@@ -1,8 +1,10 @@
 // ebb-example: writes the training step of a well-known architecture as .ebb text.
 #include <exception>
 #include <functional>
+#include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -66,6 +68,13 @@ void add_nodes(CLI::App& model, Request& request, CLI::Option* depth) {
       ->excludes(depth);
 }
 
+// So many nodes may take more layers than there may be, and nobody gave those.
+Status check_depth(const Request& request, std::int64_t depth, std::string_view layers) {
+  if (!request.nodes || depth <= kMostLayers) return {};
+  return fail(ErrorKind::kUsage, fmt::format("--nodes is {}, which takes {} {}; at most {} can be",
+                                             *request.nodes, depth, layers, kMostLayers));
+}
+
 void add_mlp(CLI::App& app, Request& request) {
   MlpOptions& options = request.mlp;
   CLI::App& model = add_model(app, request, "mlp", "Multi-layer perceptron, trained by SGD",
@@ -80,9 +89,12 @@ void add_mlp(CLI::App& app, Request& request) {
   model.footer(kMlpExamples);
   model.callback([&request, &options] {
     options.loss = request.loss == "mse" ? Loss::kMeanSquare : Loss::kCrossEntropy;
-    request.build = [&request, &options] {
-      return mlp(request.nodes ? mlp_of_size(static_cast<std::size_t>(*request.nodes), options)
-                               : options);
+    request.build = [&request, &options]() -> Result<Graph> {
+      if (request.nodes) {
+        options = mlp_of_size(static_cast<std::size_t>(*request.nodes), options);
+      }
+      if (Status ok = check_depth(request, options.layers, "layers"); !ok) return fail(ok.error());
+      return mlp(options);
     };
   });
 }
@@ -102,10 +114,14 @@ void add_resnet(CLI::App& app, Request& request) {
   add_nodes(model, request, blocks);
   model.footer(kResnetExamples);
   model.callback([&request, &options] {
-    request.build = [&request, &options] {
-      return resnet(request.nodes
-                        ? resnet_of_size(static_cast<std::size_t>(*request.nodes), options)
-                        : options);
+    request.build = [&request, &options]() -> Result<Graph> {
+      if (request.nodes) {
+        options = resnet_of_size(static_cast<std::size_t>(*request.nodes), options);
+        const auto depth =
+            std::accumulate(options.blocks.begin(), options.blocks.end(), std::int64_t{0});
+        if (Status ok = check_depth(request, depth, "blocks"); !ok) return fail(ok.error());
+      }
+      return resnet(options);
     };
   });
 }
@@ -140,10 +156,12 @@ void add_transformer(CLI::App& app, Request& request) {
   add_nodes(model, request, layers);
   model.footer(kTransformerExamples);
   model.callback([&request, &options] {
-    request.build = [&request, &options] {
-      return transformer(
-          request.nodes ? transformer_of_size(static_cast<std::size_t>(*request.nodes), options)
-                        : options);
+    request.build = [&request, &options]() -> Result<Graph> {
+      if (request.nodes) {
+        options = transformer_of_size(static_cast<std::size_t>(*request.nodes), options);
+      }
+      if (Status ok = check_depth(request, options.layers, "layers"); !ok) return fail(ok.error());
+      return transformer(options);
     };
   });
 }
@@ -152,7 +170,7 @@ Status write_model(const Request& request) {
   if (!request.build) {
     return fail(ErrorKind::kUsage, "name a model: mlp, resnet, unet or transformer");
   }
-  if (auto status = check_range({{"nodes", request.nodes.value_or(1)}}); !status) return status;
+  if (auto status = check_range({{"--nodes", request.nodes.value_or(1)}}); !status) return status;
   const Result<Graph> graph = request.build();
   if (!graph) return fail(graph.error());
   return write_file(request.output, print(*graph));

@@ -149,6 +149,11 @@ TEST(Models, RefuseWhatIsOutOfRange) {
     EXPECT_EQ(graph.error().message, message);
   };
   expect_refused(mlp({.batch = 0}), "batch is 0, and must be at least 1");
+  expect_refused(mlp({.batch = 99'999'999'999'999}),
+                 "batch is 99999999999999, and must be at most 1099511627776");
+  expect_refused(mlp({.layers = 100'000'000}), "layers is 100000000, and must be at most 1000000");
+  expect_refused(resnet({.blocks = {1'000'000, 1}}),
+                 "blocks add up to more than 1000000, the most there can be");
   expect_refused(mlp({.layers = -1}), "layers is -1, and must be at least 1");
   expect_refused(resnet({.blocks = {1, 0}}), "blocks is 0, and must be at least 1");
   expect_refused(resnet({.blocks = {}}), "blocks is empty; name at least one stage");
@@ -163,22 +168,23 @@ TEST(Models, RefuseWhatIsOutOfRange) {
 TEST(Models, RefuseSizesThatOverflow) {
   constexpr std::int64_t kHuge = std::int64_t{1} << 40U;
   constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max();
-  const auto expect_refused = [](const Result<Graph>& graph) {
+  const auto expect_refused = [](const Result<Graph>& graph,
+                                 ErrorKind kind = ErrorKind::kBadInput) {
     ASSERT_FALSE(graph);
-    EXPECT_EQ(graph.error().kind, ErrorKind::kBadInput) << graph.error().message;
+    EXPECT_EQ(graph.error().kind, kind) << graph.error().message;
   };
   for (const std::int64_t size : {kHuge, kMost}) {
-    expect_refused(mlp({.width = size}));
-    expect_refused(mlp({.width = size, .inputs = size, .batch = size}));
-    expect_refused(resnet({.channels = size}));
-    expect_refused(resnet({.image = size, .batch = size}));
-    expect_refused(unet({.channels = size}));
-    expect_refused(unet({.dimensions = 3, .size = size, .batch = size}));
-    expect_refused(transformer({.width = size, .heads = 1}));
-    expect_refused(transformer({.sequence = size, .batch = size}));
-    expect_refused(transformer({.layers = 1, .heads = 1, .sequence = size, .batch = 1}));
+    const ErrorKind kind = size == kHuge ? ErrorKind::kBadInput : ErrorKind::kUsage;
+    expect_refused(mlp({.width = size}), kind);
+    expect_refused(mlp({.width = size, .inputs = size, .batch = size}), kind);
+    expect_refused(resnet({.channels = size}), kind);
+    expect_refused(resnet({.image = size, .batch = size}), kind);
+    expect_refused(unet({.channels = size}), kind);
+    expect_refused(unet({.dimensions = 3, .size = size, .batch = size}), kind);
+    expect_refused(transformer({.width = size, .heads = 1}), kind);
+    expect_refused(transformer({.sequence = size, .batch = size}), kind);
+    expect_refused(transformer({.layers = 1, .heads = 1, .sequence = size, .batch = 1}), kind);
   }
-  expect_refused(mlp({.layers = kHuge}));
   expect_refused(resnet({.blocks = std::vector<std::int64_t>(60, 1)}));
   expect_refused(mlp({.width = 1 << 26, .batch = 1 << 30}));  // each fits, the time does not
 }

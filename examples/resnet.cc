@@ -60,8 +60,11 @@ Status check_blocks(const std::vector<std::int64_t>& blocks) {
   if (blocks.empty()) return fail(ErrorKind::kUsage, "blocks is empty; name at least one stage");
   std::int64_t left = kMostLayers;
   for (const std::int64_t count : blocks) {
-    if (auto status = check_range({{"blocks", count, left}}); !status) return status;
+    if (auto status = check_range({{"blocks", count, kMostLayers}}); !status) return status;
     left -= count;
+    if (left >= 0) continue;
+    return fail(ErrorKind::kUsage,
+                fmt::format("blocks add up to more than {}, the most there can be", kMostLayers));
   }
   return {};
 }

@@ -35,7 +35,7 @@ std::string refusal(const std::string& content, const TensorFlowFileOptions& opt
   const auto file = read_tensorflow_file(content, options);
   if (file) return "accepted: " + file->describe();
   EXPECT_EQ(file.error().kind, ErrorKind::kBadInput);
-  return file.error().message;
+  return file.error().render("");
 }
 
 TEST(TensorFlowFile, EachKindIsRecognisedAndItsGraphFound) {
@@ -127,17 +127,18 @@ TEST(TensorFlowFile, ATextStaysAText) {
 }
 
 TEST(TensorFlowFile, WhatIsNoGraphIsRefused) {
-  EXPECT_EQ(refusal(""), "the file is empty");
-  EXPECT_THAT(refusal("graph step {\n  return\n}\n"), HasSubstr("this is no TensorFlow graph"));
+  EXPECT_EQ(refusal(""), "G01: the file is empty");
+  EXPECT_THAT(refusal("graph step {\n  return\n}\n"),
+              HasSubstr("G01: this is no TensorFlow graph"));
   EXPECT_THAT(refusal("\x7f"
                       "ELF\x02\x01\x01"),
-              HasSubstr("this is no TensorFlow graph"));
-  EXPECT_THAT(refusal(std::string(1000, '\xff')), HasSubstr("this is no TensorFlow graph"));
+              HasSubstr("G01: this is no TensorFlow graph"));
+  EXPECT_THAT(refusal(std::string(1000, '\xff')), HasSubstr("G01: this is no TensorFlow graph"));
   EXPECT_THAT(refusal("layer { name: 'x' }"), HasSubstr("no field 'layer' in GraphDef"));
   // ONNX: {ir_version: 8, producer_name: "pytorch", producer_version: "2.11.0"}
   EXPECT_THAT(refusal("\x08\x08\x12\x07pytorch\x1a\x06"
                       "2.11.0"),
-              HasSubstr("this is no TensorFlow graph"));
+              HasSubstr("G01: this is no TensorFlow graph"));
   EXPECT_EQ(refusal(binary(kInfo)), "the MetaGraphDef has no graph");
   EXPECT_EQ(refusal(binary("saved_model_schema_version: 1")), "the SavedModel has no graph");
   const std::string meta = binary(meta_graph());
@@ -148,10 +149,11 @@ TEST(TensorFlowFile, WhatIsNoGraphIsRefused) {
 TEST(TensorFlowFile, AFileThatIsCutOffIsCalledSo) {
   const std::string graph = binary(kGraph);
   const std::string meta = binary(meta_graph());
-  EXPECT_EQ(refusal(graph.substr(0, graph.size() - 1)),
-            fmt::format("the file begins like a binary GraphDef and ends after {} bytes in the "
-                        "middle of a field: it is cut off",
-                        graph.size() - 1));
+  EXPECT_EQ(
+      refusal(graph.substr(0, graph.size() - 1)),
+      fmt::format("G01: the file begins like a binary GraphDef and ends after {} bytes in the "
+                  "middle of a field: it is cut off",
+                  graph.size() - 1));
   EXPECT_THAT(refusal(meta.substr(0, meta.size() - 1)), HasSubstr("like a binary MetaGraphDef"));
 }
 

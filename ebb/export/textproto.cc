@@ -16,6 +16,7 @@
 
 #include "ebb/base/utf8.h"
 #include "ebb/export/textproto_values.h"
+#include "ebb/import/graphdef_error.h"
 
 namespace ebb {
 namespace {
@@ -77,6 +78,7 @@ class TextProtoWriter {
       write_message(root, bytes);
     } catch (const protozero::exception& damage) {
       refuse(fmt::format("the bytes are cut off or no protobuf ({})", damage.what()));
+      return refuse_graphdef("G01", std::move(error_));
     }
     if (!error_.empty()) return fail(ErrorKind::kBadInput, std::move(error_));
     return std::move(out_);

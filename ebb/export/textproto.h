@@ -7,9 +7,10 @@
 // difference is an Any whose type Python knows: here it is written as type_url and value.
 //
 // Errors (kBadInput) name the place, "node[3].attr[1].value": bytes that are cut off or no
-// protobuf, texts that are not UTF-8, and fields that have no name, because the file was written by
-// a newer TensorFlow or is of another kind. Text has no way to keep those, so they are not dropped
-// in silence. One pass; time and memory linear in the bytes, but for the sorting of maps.
+// protobuf (G01), texts that are not UTF-8, and fields that have no name, because the file was
+// written by a newer TensorFlow or is of another kind. Text has no way to keep those, so they are
+// not dropped in silence. One pass; time and memory linear in the bytes, but for the sorting of
+// maps.
 #pragma once
 
 #include <string>

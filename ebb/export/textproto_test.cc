@@ -93,6 +93,7 @@ TEST(TextProtoWriter, DamageIsRefusedWithItsPlace) {
   EXPECT_THAT(refusal("\x0a\x03\x0a\x01x\x0a\x02\x0a\x05"), StartsWith("node[1]: the bytes are"));
   EXPECT_THAT(refusal("\x0a\x03\x0a\x01\xff"), StartsWith("node[0].name: this should be a text"));
   EXPECT_THAT(refusal("\x0b"), HasSubstr("no protobuf"));
+  EXPECT_EQ(graphdef_to_text("\x0b", TensorFlowKind::kGraphDef).error().code, "G01");
   // attr {value {list {f: [three bytes]}}}
   EXPECT_THAT(refusal("\x0a\x0b\x2a\x09\x12\x07\x0a\x05\x22\x03"
                       "123"),

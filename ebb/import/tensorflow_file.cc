@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <protozero/pbf_reader.hpp>
 
+#include "ebb/import/graphdef_error.h"
 #include "ebb/import/tensorflow_kind.h"
 #include "ebb/import/textproto.h"
 #include "ebb/import/textproto_cursor.h"
@@ -116,7 +117,8 @@ Status find_graph(TensorFlowFile& file, const TensorFlowFileOptions& options) {
         return choose_meta_graph(file, options);
     }
   } catch (const protozero::exception& damage) {
-    return bad(fmt::format("the {} is damaged ({})", to_text(file.kind), damage.what()));
+    return refuse_graphdef(
+        "G01", fmt::format("the {} is damaged ({})", to_text(file.kind), damage.what()));
   }
   return {};
 }
@@ -145,7 +147,7 @@ bool is_textproto(std::string_view content) {
 
 Result<TensorFlowFile> read_tensorflow_file(std::string content,
                                             const TensorFlowFileOptions& options) {
-  if (content.empty()) return bad("the file is empty");
+  if (content.empty()) return refuse_graphdef("G01", "the file is empty");
   TensorFlowFile file;
   file.is_text = is_textproto(content);
   if (file.is_text) {
@@ -157,11 +159,11 @@ Result<TensorFlowFile> read_tensorflow_file(std::string content,
     file.bytes = *std::move(bytes);
   } else {
     if (content.size() > kLargestProto) {
-      return bad(
-          fmt::format("the file has {} bytes, and protobuf reads no message of more than "
-                      "2 GiB: save the weights apart from the graph (a checkpoint, a "
-                      "SavedModel with variables)",
-                      content.size()));
+      return refuse_graphdef(
+          "G08", fmt::format("the file has {} bytes, and protobuf reads no message of more than "
+                             "2 GiB: save the weights apart from the graph (a checkpoint, a "
+                             "SavedModel with variables)",
+                             content.size()));
     }
     const auto kind = kind_of_bytes(content);
     if (!kind) return fail(kind.error());

@@ -6,6 +6,7 @@
 #include <protozero/pbf_reader.hpp>
 
 #include "ebb/base/utf8.h"
+#include "ebb/import/graphdef_error.h"
 
 namespace ebb {
 namespace {
@@ -89,14 +90,14 @@ Result<TensorFlowKind> kind_of_bytes(std::string_view bytes) {
     const Fit& found = fits[static_cast<std::size_t>(kind)];
     if (!found.is_likely()) continue;
     if (!found.is_cut) return kind;
-    return fail(ErrorKind::kBadInput,
-                fmt::format("the file begins like a binary {} and ends after {} bytes in the "
-                            "middle of a field: it is cut off",
-                            to_text(kind), bytes.size()));
+    return refuse_graphdef("G01",
+                           fmt::format("the file begins like a binary {} and ends after {} bytes "
+                                       "in the middle of a field: it is cut off",
+                                       to_text(kind), bytes.size()));
   }
-  return fail(ErrorKind::kBadInput,
-              "this is no TensorFlow graph: neither a GraphDef nor a MetaGraphDef nor a "
-              "SavedModel, binary or text");
+  return refuse_graphdef("G01",
+                         "this is no TensorFlow graph: neither a GraphDef nor a MetaGraphDef nor a "
+                         "SavedModel, binary or text");
 }
 
 }  // namespace ebb

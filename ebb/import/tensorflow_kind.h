@@ -9,7 +9,7 @@
 
 namespace ebb {
 
-// Fails (kBadInput) when they are none of them, or cut off.
+// Fails (kBadInput, G01) when they are none of them, or cut off.
 [[nodiscard]] Result<TensorFlowKind> kind_of_bytes(std::string_view bytes);
 
 }  // namespace ebb

@@ -60,6 +60,7 @@ def test_an_open_batch_is_given(ebb, tmp_path):
         (["--trace", "step.ebb"], "would overwrite the graph"),
         (["--model", "slow.json", "--trace", "slow.json"], "would be overwritten"),
         (["--trace", "step.safetensors"], "'step.safetensors' is called as the state of a step is"),
+        (["--batch-size", "4"], "--batch-size is for TensorFlow's files, which leave sizes open; "),
         (["--batch-size", "0"], "--batch-size"),
         (["--batch-size", "99999999999999999999999"], "--batch-size"),
     ],

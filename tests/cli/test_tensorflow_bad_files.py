@@ -97,11 +97,11 @@ BAD_FILES = {
     "a type that TensorFlow has not": (
         TRAINING.replace("DT_FLOAT", "DT_FLAOT", 1).encode(), "no 'DT_FLAOT'; did you mean 'DT_FLOAT'?"),
     "half a text": (TRAINING.removesuffix("}\n").encode(), ": the text ends inside a tensorflow."),
-    "half a file": (BINARY + BINARY[:-1], ": the file begins like a binary GraphDef and ends after 35 bytes"),
-    "nothing": (b"", ": the file is empty"),
-    "other bytes": (bytes(range(256)) * 16, ": this is no TensorFlow graph"),
-    "zeros": (b"\0" * 1000, ": this is no TensorFlow graph"),
-    "an .ebb text under another name": (b"graph g {\n  return\n}\n", ": this is no TensorFlow graph"),
+    "half a file": (BINARY + BINARY[:-1], ": G01: the file begins like a binary GraphDef and ends after 35 bytes"),
+    "nothing": (b"", ": G01: the file is empty"),
+    "other bytes": (bytes(range(256)) * 16, ": G01: this is no TensorFlow graph"),
+    "zeros": (b"\0" * 1000, ": G01: this is no TensorFlow graph"),
+    "an .ebb text under another name": (b"graph g {\n  return\n}\n", ": G01: this is no TensorFlow graph"),
 }
 
 

@@ -2,15 +2,18 @@
 
 import concurrent.futures
 import json
+import math
+import re
 import warnings
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from small_step import DEVICES, LAYERS, Step, executed_graphs
 
 import ebb
 import ebb.tensorflow
-from ebb.tensorflow import _devices
+from ebb.tensorflow import _devices, _library
 from ebb.tensorflow._library import loaded
 
 
@@ -145,6 +148,9 @@ def test_batches_of_unknown_size_are_swapped_too(enable):
     assert swapped_by(Step(input_signature=signature)) == LAYERS
 
 
+NUMBERS = ["n_tensors", "lb", "ub", "branch_threshold", "fuse_distance", "alpha", "min_bytes", "sync", "batch_size"]
+
+
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
@@ -159,6 +165,14 @@ def test_batches_of_unknown_size_are_swapped_too(enable):
         ({"budget": "60%", "device": "h2000"}, "device: "),
         ({"batch_size": 8}, "batch_size goes with a budget"),
         ({"budget": "60%", "batch_size": -8}, "batch_size is -8"),
+        ({"budget": math.nan}, "budget is nan, which is no value that a parameter can have"),
+        ({"budget": -math.inf}, "budget is -inf, "),
+        ({"budget": "60%", "host_budget": np.float64("nan")}, r"host_budget is np.float64\(nan\), "),
+        ({"budget": "60%", "batch_size": np.float32("inf")}, r"batch_size is np.float32\(inf\), "),
+        *(({name: math.inf}, f"{name} is inf, ") for name in NUMBERS),
+        ({"budget": 10**400}, "budget is a number of 1329 bits, and 64 is the most"),
+        ({"excl_types": [math.nan]}, r"excl_types is \[nan\], "),
+        ({"budget": "60%", "profile": "\udcff.json"}, "profile is .*json', "),
         ({"excl_types": "Relu"}, "excl_types is the text 'Relu'"),
         ({"host": "/device:CPU:x"}, "host"),
     ],
@@ -171,6 +185,18 @@ def test_a_wrong_parameter_raises_and_changes_nothing(enable, monkeypatch, param
         ebb.tensorflow.enable(**{**DEVICES, **parameters})
     assert caught.value.kind == "usage"
     assert ebb.tensorflow.last_report().parameters == before
+
+
+@pytest.mark.parametrize(
+    ("cache", "command"),
+    [(True, "cmake --preset release && cmake --build --preset release"), (False, "pip install .")],
+)
+def test_what_was_built_without_tensorflow_says_how_it_is_built_again(monkeypatch, tmp_path, cache, command):
+    if cache:
+        (tmp_path / "CMakeCache.txt").touch()
+    monkeypatch.setattr(_library, "PATH", tmp_path / "python/ebb/tensorflow/libebb_grappler.so")
+    with pytest.raises(ebb.Error, match="was built without TensorFlow: .* by '" + re.escape(command) + "' in Ebb's source"):
+        _library._opened.__wrapped__()
 
 
 def test_what_does_not_apply_to_a_graph_is_said_once_and_the_original_runs(enable, capfd):

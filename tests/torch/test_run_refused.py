@@ -105,6 +105,21 @@ def test_a_file_of_a_later_version_is_refused(small):
     assert "is of format ebb-step-2, and this version of ebb reads ebb-step-1" in refused(3, small)
 
 
+@pytest.mark.parametrize("version", ["ebb-step-", "ebb-step-10", "ebb-step-1 "])
+def test_a_named_state_of_another_format_is_refused_too(small, version):
+    state = small.with_name("other.safetensors")
+    write_small_state(state, {"format": version})
+    said = f"{state} is of format {version}, and this version of ebb reads ebb-step-1: save the step again"
+    assert refused(3, small, "--state", str(state)) == said
+
+
+@pytest.mark.parametrize("metadata", [{}, {"format": "pt"}, {"format": "ebb-step-1"}])
+def test_a_named_state_of_this_format_or_of_another_program_is_read(small, metadata):
+    state = small.with_name("other.safetensors")
+    write_small_state(state, metadata | {"scalar.lr": (1.0).hex()})
+    assert ebb_run(small, "--state", str(state)).returncode == 0
+
+
 def test_missing_scalars_are_named_with_the_remedy(small):
     state = small.with_suffix(".safetensors")
     write_small_state(state, {"format": "pt"})

@@ -1,5 +1,6 @@
 #include "ebb/plan/simulate.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 
@@ -39,12 +40,28 @@ Status check_usage(const SimulateCommand& command) {
   return command.costs.check_output(command.trace);
 }
 
+// A text has sizes, unless it was converted from a file of TensorFlow's that leaves some open.
+Status check_batch_size(const SimulateCommand& command, const InputGraph& input) {
+  if (!command.batch_size || input.tensorflow) return {};
+  const Graph& graph = input.graph();
+  const bool is_open = std::ranges::any_of(graph.tensors(), [&](TensorId tensor) {
+    const TensorType& type = graph.type(tensor);
+    return type.ranked && std::ranges::find(type.dims, TensorType::kUnknownDim) != type.dims.end();
+  });
+  if (is_open) return {};
+  return fail(ErrorKind::kUsage,
+              fmt::format("--batch-size is for TensorFlow's files, which leave sizes open; {} is "
+                          "an .ebb text, where every tensor has its size",
+                          shown_name(input.path)));
+}
+
 Result<int> run_simulate(const SimulateCommand& command) {
   if (auto ok = check_usage(command); !ok) return fail(ok.error());
   const auto model = command.costs.read(command.input);
   if (!model) return fail(model.error());
   const auto input = read_valid_input(command.input, command.tensorflow);
   if (!input) return fail(input.error());
+  if (auto ok = check_batch_size(command, *input); !ok) return fail(ok.error());
   Graph graph = input->graph();
   if (command.batch_size) complete_shapes(graph, *command.batch_size);
   if (input->tensorflow) {

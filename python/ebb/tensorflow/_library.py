@@ -27,12 +27,16 @@ PATH = pathlib.Path(__file__).absolute().with_name("libebb_grappler.so")
 _loading = threading.Lock()
 
 
-def _plain(value: Any) -> int:
-    """Numbers of NumPy's are numbers."""
+def _json(name: str, value: Any) -> str:
+    """The value of a parameter. Numbers of NumPy's are numbers; JSON has none that is no number or infinite."""
     try:
-        return operator.index(value)
-    except TypeError:
-        raise Error(f"{value!r} is no value that a parameter can have") from None
+        text = json.dumps(value, default=operator.index, ensure_ascii=False, allow_nan=False)
+        text.encode()
+    except (TypeError, ValueError):
+        raise Error(f"{name} is {value!r}, which is no value that a parameter can have") from None
+    if isinstance(value, int) and value.bit_length() > 64:
+        raise Error(f"{name} is a number of {value.bit_length()} bits, and 64 is the most")
+    return text
 
 
 class Library:
@@ -63,8 +67,9 @@ class Library:
 
     def configure(self, parameters: dict[str, Any]) -> None:
         """Turns the plug-in on; raises ebb.Error where a parameter is wrong."""
-        text = json.dumps(parameters, default=_plain).encode()
-        if problem := self._taken(self._functions.ebb_grappler_configure(text)):
+        members = [f"{json.dumps(name)}:{_json(name, value)}" for name, value in parameters.items()]
+        text = "{" + ",".join(members) + "}"
+        if problem := self._taken(self._functions.ebb_grappler_configure(text.encode())):
             raise Error(problem)
 
     def disable(self) -> None:
@@ -92,8 +97,11 @@ class Library:
 @functools.cache
 def _opened() -> Library:
     if not PATH.exists():
+        is_build_tree = (PATH.parents[3] / "CMakeCache.txt").exists()
         raise Error(
-            "this ebb-lms was built without TensorFlow: build it again where that is installed"
+            "this ebb-lms was built without TensorFlow: build it again where that is installed, by '"
+            + ("cmake --preset release && cmake --build --preset release" if is_build_tree else "pip install .")
+            + "' in Ebb's source tree"
         )
     try:
         return Library(PATH)

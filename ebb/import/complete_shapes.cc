@@ -1,62 +1,20 @@
 #include "ebb/import/complete_shapes.h"
 
 #include <algorithm>
+#include <optional>
 #include <ranges>
 #include <vector>
 
 #include "ebb/graph/dtype.h"
 #include "ebb/graph/edit.h"
 #include "ebb/graph/repeatable.h"
+#include "ebb/import/derive_shape.h"
+#include "ebb/import/known_values.h"
 
 namespace ebb {
 namespace {
 
 constexpr std::int64_t kOpen = TensorType::kUnknownDim;
-
-// Operators whose result has the shape of its operands; where these are broadcast, of the largest.
-bool is_elementwise(std::string_view op) {
-  static constexpr std::string_view kOps[] = {"tf::Abs",
-                                              "tf::Add",
-                                              "tf::AddN",
-                                              "tf::AddV2",
-                                              "tf::BiasAdd",
-                                              "tf::Cast",
-                                              "tf::DivNoNan",
-                                              "tf::Elu",
-                                              "tf::EluGrad",
-                                              "tf::Erf",
-                                              "tf::Exp",
-                                              "tf::LeakyRelu",
-                                              "tf::LeakyReluGrad",
-                                              "tf::Log",
-                                              "tf::Maximum",
-                                              "tf::Minimum",
-                                              "tf::Mul",
-                                              "tf::Neg",
-                                              "tf::Pow",
-                                              "tf::RealDiv",
-                                              "tf::Relu",
-                                              "tf::Relu6",
-                                              "tf::Relu6Grad",
-                                              "tf::ReluGrad",
-                                              "tf::Rsqrt",
-                                              "tf::RsqrtGrad",
-                                              "tf::SelectV2",
-                                              "tf::Selu",
-                                              "tf::SeluGrad",
-                                              "tf::Sigmoid",
-                                              "tf::SigmoidGrad",
-                                              "tf::Softplus",
-                                              "tf::SoftplusGrad",
-                                              "tf::Sqrt",
-                                              "tf::SqrtGrad",
-                                              "tf::Square",
-                                              "tf::SquaredDifference",
-                                              "tf::Sub",
-                                              "tf::Tanh",
-                                              "tf::TanhGrad"};
-  return std::find(std::begin(kOps), std::end(kOps), op) != std::end(kOps);
-}
 
 bool is_open(const TensorType& type) {
   return type.ranked && std::find(type.dims.begin(), type.dims.end(), kOpen) != type.dims.end();
@@ -65,13 +23,14 @@ bool is_open(const TensorType& type) {
 class Filler {
  public:
   Filler(Graph& graph, std::int64_t batch_size)
-      : graph_(graph), edit_(graph), batch_size_(batch_size) {}
+      : graph_(graph), edit_(graph), batch_size_(batch_size), known_(graph) {}
 
   void run() {
     const std::vector<NodeId> lines(graph_.order().begin(), graph_.order().end());
     for (const NodeId node : lines | std::views::reverse) narrow_operands(node);
     original_ = graph_;
     for (const NodeId node : original_.order()) {
+      known_.follow(node);
       for (const TensorId result : original_.results(node)) {
         if (is_open(original_.type(result))) fill(node, result);
       }
@@ -99,7 +58,8 @@ class Filler {
 
   void fill(NodeId node, TensorId tensor) {
     TensorType type = original_.type(tensor);
-    fill_view(tensor, type);
+    fill_derived(node, tensor, type);
+    if (is_open(type)) fill_view(tensor, type);
     for (std::size_t i = 0; i < type.dims.size(); ++i) {
       if (type.dims[i] == kOpen) type.dims[i] = from_operands(node, type, i);
     }
@@ -111,6 +71,30 @@ class Filler {
     const TensorId root = graph_.root(graph_.storage(tensor));
     const auto all = extent(graph_.type(root));
     return root != tensor && all && extent(type).value_or(Bytes{}) > *all;
+  }
+
+  // By what the operator does with what it reads. Where that is another shape than the graph says,
+  // the graph counts.
+  void fill_derived(NodeId node, TensorId tensor, TensorType& type) const {
+    const auto derived = derive(node, tensor, type);
+    if (!derived || derived->size() != type.dims.size()) return;
+    TensorType filled = type;
+    for (std::size_t i = 0; i < filled.dims.size(); ++i) {
+      const std::int64_t dim = (*derived)[i];
+      if (filled.dims[i] == kOpen) filled.dims[i] = dim;
+      if (dim != kOpen && dim != filled.dims[i]) return;
+    }
+    if (!is_too_large(filled) && !is_beyond_root(tensor, filled)) type = filled;
+  }
+
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> derive(NodeId node, TensorId tensor,
+                                                                const TensorType& type) const {
+    const Elements* elements = known_.find(tensor);
+    if (elements != nullptr && type.dims.size() == 1) {
+      return std::vector{static_cast<std::int64_t>(elements->size())};
+    }
+    if (tensor != graph_.results(node)[0]) return std::nullopt;
+    return derive_shape(graph_, known_, node);
   }
 
   // What is a view has as many elements as what it is a view of. Where several dimensions are open,
@@ -163,6 +147,7 @@ class Filler {
   Graph original_;  // before dimensions were filled
   GraphEdit edit_;
   std::int64_t batch_size_;
+  KnownValues known_;
 };
 
 }  // namespace

@@ -3,10 +3,12 @@
 //
 // Keras traces a step with an open batch, `f32[?,224,224,3]`, and a plan is made of sizes. First
 // from the bottom up: what elementwise operators read has the dimensions of what they make. Then
-// down: a view has as many elements as what it is a view of; otherwise an open dimension is what it
-// is at the same place of an operand that was open there, or at the first open place of one; where
-// no operand is open, the first dimension of what comes in is the batch. These are sizes to plan
-// with, not to compute with: the types of a graph that is written must be the old ones.
+// down: what follows from the operator, its operands' shapes and the arithmetic on shapes before it
+// (derive_shape.h); a view has as many elements as what it is a view of; otherwise an open
+// dimension is what it is at the same place of an operand that was open there, or at the first open
+// place of one; where no operand is open, the first dimension of what comes in is the batch. These
+// are sizes to plan with, not to compute with: the types of a graph that is written must be the old
+// ones.
 #pragma once
 
 #include <cstdint>

@@ -57,6 +57,43 @@ TEST(CompleteShapes, WhatAnElementwiseOperatorMakesSaysWhatItReads) {
             "f32[8,6,4]");
 }
 
+TEST(CompleteShapes, WhatIsMadeByAShapeHasIt) {
+  EXPECT_EQ(type_of(R"(  input %x: f32[?,32,4]
+  %a: f32[?,?,4] = tf::Relu(%x)
+  %shape: i32[3] @host = tf::Shape(%a)
+  %it: f32[?,?,4] = tf::StatelessRandomUniformV2(%shape)
+  return %it)"),
+            "f32[8,32,4]");
+  EXPECT_EQ(type_of(R"(  input %x: f32[?,32,4]
+  %any: i32[3] @host = my::shape(%x)
+  %it: f32[?,?,4] = tf::StatelessRandomUniformV2(%any)
+  return %it)"),
+            "f32[8,?,4]")
+      << "nothing says what it is";
+}
+
+// As in the gradient of a sparse cross-entropy that adds up in a fixed order: 8 * 10 segments.
+TEST(CompleteShapes, SizesAreComputedOnTheWay) {
+  EXPECT_EQ(type_of(R"(  input %x: f32[?,10]
+  %shape: i32[2] @host = tf::Shape(%x)
+  %rows: i32[] @host, %columns: i32[] @host = tf::Unpack(%shape)
+  %all: i32[] @host = tf::Mul(%rows, %columns)
+  %y: f32[?] = my::op(%x)
+  %places: i64[?] = my::op(%x)
+  %sums: f32[?] = tf::UnsortedSegmentSum(%y, %places, %all)
+  %it: f32[?,10] ~ %sums = tf::Reshape(%sums, %shape)
+  return %it)"),
+            "f32[8,10]");
+}
+
+TEST(CompleteShapes, WhereTheGraphSaysAnotherShapeTheGraphCounts) {
+  EXPECT_EQ(type_of(R"(  input %x: f32[?,4]
+  %shape: i32[2] @host = tf::Shape(%x)
+  %it: f32[?,5] = tf::Fill(%shape, %x)
+  return %it)"),
+            "f32[8,5]");
+}
+
 TEST(CompleteShapes, AViewThatWouldBeLargerThanItsBytesStaysOpen) {
   EXPECT_EQ(type_of(R"(  input %x: f32[?,4]
   param %w: f32[2,2]

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include <protozero/pbf_reader.hpp>
 #include <protozero/pbf_writer.hpp>
@@ -389,6 +390,75 @@ std::optional<TensorFlowShape> shape_of_tensor_attr_value(std::string_view attr_
   const auto shape = find_message(*tensor, kTensorShape);
   if (!shape) return TensorFlowShape(std::vector<std::int64_t>());
   return read_shape(*shape);
+}
+
+namespace {
+
+constexpr int kInt32 = 3;
+constexpr int kInt64 = 9;
+
+// What stands in a TensorProto's own fields, or in the bytes of its content.
+std::vector<std::int64_t> written_ints(std::string_view tensor, int type, std::size_t most) {
+  constexpr protozero::pbf_tag_type kContent = 4;
+  const protozero::pbf_tag_type tag = type == kInt32 ? 7 : 10;
+  std::vector<std::int64_t> ints;
+  protozero::pbf_reader reader = reader_of(tensor);
+  while (reader.next()) {
+    if (reader.tag_and_type() == field(tag, pbf_wire_type::length_delimited)) {
+      for (const std::int64_t each : reader.get_packed_int64()) {  // an int32 is written as one
+        if (ints.size() <= most) ints.push_back(each);
+      }
+    } else if (reader.tag_and_type() == field(tag, pbf_wire_type::varint)) {
+      const std::int64_t each = reader.get_int64();
+      if (ints.size() <= most) ints.push_back(each);
+    } else if (reader.tag_and_type() == field(kContent, pbf_wire_type::length_delimited)) {
+      const std::string_view bytes = view_of(reader.get_view());
+      const std::size_t width = type == kInt32 ? sizeof(std::int32_t) : sizeof(std::int64_t);
+      for (std::size_t at = 0; at + width <= bytes.size() && ints.size() <= most; at += width) {
+        std::int64_t wide = 0;
+        std::int32_t narrow = 0;
+        std::memcpy(type == kInt32 ? static_cast<void*>(&narrow) : &wide, &bytes[at], width);
+        ints.push_back(type == kInt32 ? narrow : wide);
+      }
+    } else {
+      reader.skip();
+    }
+  }
+  return ints;
+}
+
+}  // namespace
+
+std::optional<std::vector<std::int64_t>> ints_of_tensor_attr_value(std::string_view attr_value,
+                                                                   std::size_t most) {
+  try {
+    const auto tensor = find_message(attr_value, kTensor);
+    const auto shape = shape_of_tensor_attr_value(attr_value);
+    if (!tensor || !shape || !*shape) return std::nullopt;
+    int type = 0;
+    protozero::pbf_reader reader = reader_of(*tensor);
+    while (reader.next()) {
+      if (reader.tag_and_type() == field(1, pbf_wire_type::varint)) {
+        type = reader.get_enum();
+      } else {
+        reader.skip();
+      }
+    }
+    if (type != kInt32 && type != kInt64) return std::nullopt;
+    std::size_t count = 1;
+    for (const std::int64_t size : **shape) {
+      if (size < 0 || static_cast<std::size_t>(size) > most) return std::nullopt;
+      count *= static_cast<std::size_t>(size);
+      if (count > most) return std::nullopt;
+    }
+    auto ints = written_ints(*tensor, type, most);
+    if (ints.size() > count) return std::nullopt;
+    // Behind the last that is written all are like that, or 0 where none is.
+    ints.resize(count, ints.empty() ? 0 : ints.back());
+    return ints;
+  } catch (const protozero::exception&) {
+    return std::nullopt;  // a graph that was read as text may have any bytes here
+  }
 }
 
 }  // namespace ebb

@@ -38,6 +38,10 @@ using TensorFlowShape = std::optional<std::vector<std::int64_t>>;
 std::optional<TensorFlowShape> shape_of_attr_value(std::string_view attr_value);
 std::vector<TensorFlowShape> shapes_of_attr_value(std::string_view attr_value);  // list(shape)
 std::optional<TensorFlowShape> shape_of_tensor_attr_value(std::string_view attr_value);
+// The elements of a TensorProto of i32 or i64, in row-major order; nullopt where it is none, or has
+// more than `most` of them.
+std::optional<std::vector<std::int64_t>> ints_of_tensor_attr_value(std::string_view attr_value,
+                                                                   std::size_t most);
 TensorFlowShape read_shape(std::string_view tensor_shape_proto);
 
 }  // namespace ebb

@@ -1,5 +1,6 @@
 #include "ebb/import/graphdef_attributes.h"
 
+#include <array>
 #include <bit>
 #include <limits>
 
@@ -152,6 +153,67 @@ TEST(GraphDefAttributes, ShapesAreRead) {
   EXPECT_EQ(read_shape(written([](auto& w) { w.add_bool(3, true); })), std::nullopt);
   EXPECT_EQ(read_shape(written([](auto& w) { w.add_bool(3, false); })),
             TensorFlowShape(std::vector<std::int64_t>{}));
+}
+
+// A TensorProto of this type and shape.
+template <class Write>
+std::string tensor_value(int type, const std::vector<std::int64_t>& dims, Write write) {
+  return written([&](auto& value) {
+    protozero::pbf_writer tensor(value, 8);
+    tensor.add_enum(1, type);
+    {
+      protozero::pbf_writer shape(tensor, 2);
+      for (const std::int64_t size : dims) {
+        protozero::pbf_writer dim(shape, 2);
+        dim.add_int64(1, size);
+      }
+    }
+    write(tensor);
+  });
+}
+
+TEST(GraphDefAttributes, NumbersOfATensor) {
+  using Ints = std::vector<std::int64_t>;
+  const auto nothing = [](auto&) {};
+  EXPECT_EQ(ints_of_tensor_attr_value(for_tests::ints_of({3, -1}), 64), (Ints{3, -1}));
+  EXPECT_EQ(ints_of_tensor_attr_value(for_tests::ints_of({7}, false), 64), Ints{7});
+  EXPECT_EQ(ints_of_tensor_attr_value(tensor_value(3, {3}, nothing), 64), (Ints{0, 0, 0}));
+  EXPECT_EQ(ints_of_tensor_attr_value(
+                tensor_value(3, {3}, [](auto& tensor) { tensor.add_int32(7, 5); }), 64),
+            (Ints{5, 5, 5}))
+      << "the last one counts for all behind it";
+  const std::array<std::int64_t, 2> wide = {-2, std::int64_t{1} << 40};
+  EXPECT_EQ(ints_of_tensor_attr_value(
+                tensor_value(9, {2},
+                             [&](auto& tensor) {
+                               tensor.add_bytes(4, reinterpret_cast<const char*>(wide.data()),
+                                                sizeof wide);
+                             }),
+                64),
+            (Ints{-2, std::int64_t{1} << 40}));
+  const std::array<std::int32_t, 2> narrow = {-2, 9};
+  EXPECT_EQ(ints_of_tensor_attr_value(
+                tensor_value(3, {2, 1},
+                             [&](auto& tensor) {
+                               tensor.add_bytes(4, reinterpret_cast<const char*>(narrow.data()),
+                                                sizeof narrow);
+                             }),
+                64),
+            (Ints{-2, 9}));
+}
+
+TEST(GraphDefAttributes, WhatIsNoSmallTensorOfNumbersHasNone) {
+  const auto nothing = [](auto&) {};
+  EXPECT_EQ(ints_of_tensor_attr_value(tensor_value(1, {2}, nothing), 64), std::nullopt);
+  EXPECT_EQ(ints_of_tensor_attr_value(tensor_value(3, {65}, nothing), 64), std::nullopt);
+  EXPECT_EQ(ints_of_tensor_attr_value(tensor_value(3, {1, -1}, nothing), 64), std::nullopt);
+  EXPECT_EQ(ints_of_tensor_attr_value(for_tests::number_of(3), 64), std::nullopt);
+  EXPECT_EQ(ints_of_tensor_attr_value("\x42\x7f", 64), std::nullopt) << "cut off";
+  const std::string more = tensor_value(3, {1}, [](auto& tensor) {
+    tensor.add_int32(7, 1);
+    tensor.add_int32(7, 2);
+  });
+  EXPECT_EQ(ints_of_tensor_attr_value(more, 64), std::nullopt);
 }
 
 }  // namespace

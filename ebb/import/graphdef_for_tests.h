@@ -57,6 +57,24 @@ inline std::string shapes_of(const std::vector<std::vector<std::int64_t>>& shape
   return out;
 }
 
+// A tensor of i32: a number, or a list of them.
+inline std::string ints_of(const std::vector<std::int32_t>& numbers, bool is_list = true) {
+  std::string shape;
+  if (is_list) {
+    protozero::pbf_writer writer(shape);
+    protozero::pbf_writer dim(writer, 2);
+    dim.add_int64(1, static_cast<std::int64_t>(numbers.size()));
+  }
+  std::string tensor;
+  protozero::pbf_writer writer(tensor);
+  writer.add_enum(1, 3);
+  writer.add_message(2, shape);
+  writer.add_packed_int32(7, numbers.begin(), numbers.end());
+  std::string out;
+  protozero::pbf_writer(out).add_message(8, tensor);
+  return out;
+}
+
 inline std::string node(std::string_view name, std::string_view op,
                         std::vector<std::string> inputs = {}, Attributes attributes = {},
                         std::string_view device = {}) {
@@ -72,6 +90,21 @@ inline std::string graphdef(const std::vector<std::string>& nodes) {
   std::string out;
   for (const std::string& each : nodes) append_node(out, each);
   return out;
+}
+
+// The line of a constant in the text form: "i32[2]" and a list, or "i32[]" and a number.
+inline std::string const_line(std::string_view name, const std::vector<std::int32_t>& numbers,
+                              bool is_list = true) {
+  std::string hex;
+  for (const char byte : ints_of(numbers, is_list)) {
+    constexpr std::string_view kDigits = "0123456789abcdef";
+    const auto value = static_cast<unsigned char>(byte);
+    hex += kDigits[value >> 4];
+    hex += kDigits[value & 15];
+  }
+  const std::string dims = is_list ? std::to_string(numbers.size()) : "";
+  return "  const %" + std::string(name) + ": i32[" + dims + "] @host {value = hex\"" + hex +
+         "\"}\n";
 }
 
 // Most of what tests need.

@@ -30,7 +30,8 @@ Status check_sizes(const Graph& graph, bool has_batch_size) {
         ErrorKind::kBadInput,
         fmt::format("the size of %{} is not known ({}), and a budget is planned with sizes; {}",
                     spelled(graph.name(graph.root(storage))), to_text(type),
-                    has_batch_size ? "give the model's inputs fixed shapes"
+                    has_batch_size ? "give the model's inputs fixed shapes, and leave out a last "
+                                     "batch that is smaller (drop_remainder=True)"
                                    : "give the batch size (batch_size, --batch-size)"));
   }
   return {};

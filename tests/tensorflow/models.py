@@ -46,9 +46,9 @@ def volumes() -> Data:
     return random.random((8, 8, 8, 8, 2), np.float32), random.integers(0, 3, (8, 8, 8, 8))
 
 
-def tokens() -> Data:
+def tokens(count: int = 32) -> Data:
     random = np.random.default_rng(3)
-    return random.integers(0, 50, (32, 12)), random.integers(0, 10, (32,))
+    return random.integers(0, 50, (count, 12)), random.integers(0, 10, (count,))
 
 
 def vectors() -> Data:
@@ -213,6 +213,7 @@ CASES = {
     "resnet50": Case(resnet50, lambda: images(6, 32), 2, optimizer="SGD"),
     "unet3d": Case(unet3d, volumes, 2),
     "transformer": Case(transformer, tokens, 8),
+    "smaller_last_batch": Case(transformer, lambda: tokens(20), 8),
     "lstm": Case(lstm, tokens, 8),
     "lstm_unrolled": Case(lstm_unrolled, tokens, 8),
     "conditional": Case(conditional, vectors, 8),

@@ -17,6 +17,7 @@ BUDGETS = {
     "swish": ["100%"],
     "unet3d": ["100%", "70%"],
     "transformer": ["75%", "50%"],
+    "smaller_last_batch": ["75%"],
     "conditional": ["90%"],
     "steps_per_execution": ["95%"],
 }

@@ -29,6 +29,11 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
   return a / b - static_cast<std::int64_t>(a % b != 0 && (a < 0) != (b < 0));
 }
 
+std::int64_t floor_mod(std::int64_t a, std::int64_t b) {
+  const std::int64_t rest = a % b;
+  return rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+}
+
 // What an operator of two numbers gives; nothing where it is none of these, or has no result.
 Element combine(std::string_view op, Element a, Element b) {
   if (!a || !b) return std::nullopt;
@@ -45,8 +50,7 @@ Element combine(std::string_view op, Element a, Element b) {
     out = std::min(*a, *b);
   } else if (op == "tf::FloorDiv" || op == "tf::FloorMod") {
     if (*b == 0 || *b == -1) return std::nullopt;  // the least number by -1 overflows
-    out = floor_div(*a, *b);
-    if (op == "tf::FloorMod") out = *a - out * *b;
+    out = op == "tf::FloorDiv" ? floor_div(*a, *b) : floor_mod(*a, *b);
   } else {
     return std::nullopt;
   }

@@ -2,6 +2,7 @@
 do so besides are not."""
 
 import random
+import signal
 
 import numpy
 import pytest
@@ -58,6 +59,67 @@ def test_the_line_of_forward_is_named():
         compiled(Counting(FACTORS["a number"]))
 
 
+def another(words):
+    return pytest.raises(ebb.Error, match=f"another one each time: it changes Counting.n from .* {words}")
+
+
+def test_what_decides_by_the_batch_is_no_other_each_time():
+    class Deciding(Counting):
+        def forward(self, x):
+            limit = 5.5 - self.n
+            y = super().forward(x)
+            return y * 2 if x.abs().max() > limit else y
+
+    with pytest.raises(ebb.Error, match=r"it changes Deciding.n .*gt.Scalar with \[5.5\].*gt.Scalar with \[4.5\]"):
+        compiled(Deciding(lambda n: 1.0))
+
+
+def test_evaluation_is_no_other_each_time():
+    class Evaluated(Counting):
+        def forward(self, x):
+            return self.linear(x) if self.training else super().forward(x)
+
+    examples = batch()
+    with compiled(Evaluated(lambda n: torch.tensor(n / 4))) as step:
+        with pytest.raises(ebb.Error, match="to evaluate a batch .* it changes Evaluated.n from 0 to 1, and .* = 0.25' .* = 0.5'"):
+            step.evaluate(*examples)
+
+
+def step_of(model, computes):
+    optimizer = sgd(model)
+
+    def step(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        output = computes(loss, model.n, optimizer.param_groups[0]["lr"])
+        loss.backward()
+        optimizer.step()
+        return output
+
+    return step
+
+
+def test_what_the_step_returns_and_compares_is_no_other_each_time():
+    model = Counting(lambda n: 1.0)
+    with another("where one capture has 'return 1' the next has 'return 2'"):
+        ebb.torch.compile_step(step_of(model, lambda loss, n, rate: (loss, n)), batch())
+    with another("where one capture has '.*,1.* the next has '.*,2.*"):
+        ebb.torch.compile_step(step_of(model, lambda loss, n, rate: loss * 2 if rate * n > 1e6 else loss), batch())
+    assert model.n == 0
+
+
+@pytest.mark.filterwarnings("error")
+def test_the_same_on_another_line_is_the_same():
+    class Logging(Counting):
+        def forward(self, x):
+            self.n += 1
+            if self.n == 1:
+                return self.linear(x)
+            return self.linear(x)
+
+    compiled(Logging(None)).close()
+
+
 @pytest.mark.filterwarnings("error")
 def test_counting_alone_is_no_harm():
     train_both(lambda: Counting(lambda n: 1.0), F.cross_entropy, sgd, [batch(), batch()])
@@ -105,10 +167,29 @@ class Drawing(nn.Module):
 DRAWS = {"Python": random.random, "NumPy": lambda: float(numpy.random.rand())}
 
 
+@pytest.fixture
+def another_generator():
+    before = numpy.random.get_bit_generator()
+    numpy.random.set_bit_generator(numpy.random.PCG64(1))
+    yield
+    numpy.random.set_bit_generator(before)
+
+
+@pytest.mark.filterwarnings("error")
+def test_numpys_generator_may_be_another(another_generator):
+    compiled(Counting(lambda n: 1.0)).close()
+    with pytest.raises(ebb.Error, match="it draws random numbers of NumPy"):
+        compiled(Drawing(DRAWS["NumPy"], uses=True))
+
+
 @pytest.mark.parametrize("library", DRAWS)
 def test_a_step_that_computes_with_drawn_numbers_is_refused(library):
+    random.seed(1)
+    numpy.random.seed(1)
+    before = random.getstate(), str(numpy.random.get_state())
     with pytest.raises(ebb.Error, match=f"it draws random numbers of {library}, and .*; draw numbers by torch.rand$"):
         compiled(Drawing(DRAWS[library], uses=True))
+    assert (random.getstate(), str(numpy.random.get_state())) == before
 
 
 @pytest.mark.parametrize("library", DRAWS)
@@ -123,3 +204,15 @@ def test_of_numbers_that_decide_nothing_so_far_there_is_a_warning(library):
     numpy.random.seed(1)
     DRAWS[library]()  # as one capture does
     assert DRAWS[library]() == drawn
+
+
+def test_ctrl_c_leaves_what_forward_counts_as_it_was():
+    class Interrupted(Counting):
+        def forward(self, x):
+            signal.raise_signal(signal.SIGINT)
+            return super().forward(x)
+
+    model = Interrupted(lambda n: 1.0)
+    with pytest.raises(KeyboardInterrupt):
+        compiled(model)
+    assert model.n == 0

@@ -111,14 +111,21 @@ def _capture_alone(function, args: tuple, kwargs: dict, modules, optimizers, sha
     if _captured_by.get() == threading.get_ident():
         raise Error("a step is captured within the capture of another one")
     # PyTorch's fake tensors do not survive an exception anywhere: they end the process.
-    with _capturing, uninterrupted():
+    captured = None
+    with _capturing:
         _captured_by.set(threading.get_ident())
         try:
-            return capture_what_repeats(
-                lambda: _capture(function, args, kwargs, modules, optimizers, shared, layouts)
-            )
+            with uninterrupted():
+                captured = capture_what_repeats(
+                    lambda: _capture(function, args, kwargs, modules, optimizers, shared, layouts)
+                )
+        except BaseException:
+            if captured is not None:  # Ctrl-C, which has waited
+                captured.undo()
+            raise
         finally:
             _captured_by.set(None)
+    return captured
 
 
 # Capture hooks into what all threads share (module hooks, math.sqrt): one at a time.
@@ -224,7 +231,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared, l
         batch_leaves=[TENSOR if isinstance(leaf, torch.Tensor) else leaf for leaf in leaves],
         output_tree=output_tree,
         output_leaves=[TENSOR if isinstance(t, torch.Tensor) else t for t in output_leaves],
-        _guards=recorder.tape.guards,
+        guards=recorder.tape.guards,
         origins=recorder.origins,
         undo=kept.undo,
         moving=changes.moving,

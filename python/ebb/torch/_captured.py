@@ -109,7 +109,7 @@ class Captured:
     output_leaves: list[Any] = dataclasses.field(repr=False)  # TENSOR where a tensor goes
     origins: dict[str, Origin] = dataclasses.field(repr=False)  # of the graph's tensors
     decisions: Decisions = dataclasses.field(repr=False)  # what it read of its batch
-    _guards: list[Guard] = dataclasses.field(repr=False)
+    guards: list[Guard] = dataclasses.field(repr=False)
     _all_hyperparameters: dict[str, Hyperparameter] = dataclasses.field(repr=False)
     _modes: list[tuple] = dataclasses.field(repr=False)  # (module, its path, whether it was training)
     _changes: Changes = dataclasses.field(repr=False)
@@ -183,7 +183,7 @@ class Captured:
         values = {}
         for name, place in self._all_hyperparameters.items():
             values[name] = place.value()
-        for guard in self._guards:
+        for guard in self.guards:
             if guard.evaluate(values) != guard.outcome:
                 raise Error(
                     f"{guard.text} was {guard.outcome} when the step was captured and no longer is: "

@@ -74,6 +74,14 @@ class Decisions:
     def __iter__(self) -> Iterator[Decision]:
         return (call for call in self._calls if isinstance(call, Decision))
 
+    def parts(self) -> Iterator[tuple[str, Any]]:
+        """What is computed to decide: in words, and values that are the same for the same decisions."""
+        for call in self._calls:
+            given = [leaf for leaf in pytree.tree_leaves((call.args, call.kwargs)) if not isinstance(leaf, _Slot)]
+            yield f"{call.func} with {given}", (call.func, call.args, *call.kwargs.items())
+        for tensor in self._constants.values():
+            yield "a constant that it decides by", tensor
+
     def otherwise(self, batch: Sequence[torch.Tensor]) -> Decision | None:
         """The first that has another outcome for this batch."""
         return next((each for each, read in self.read(batch) if not is_same_value(read, each.outcome)), None)

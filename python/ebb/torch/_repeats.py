@@ -7,31 +7,38 @@ once more, and refused where that gives another step.
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import pickle
 import random
 import re
 import sys
+import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
 from ebb import Error
 
+from ._batch import PLAIN, is_same_value
 from ._captured import Captured
 from ._places import levels_to_user
 
+_PLACE = re.compile(r',? *ebb\.at = "([^"]*)"')
+
 
 def capture_what_repeats(capture: Callable[[], Captured]) -> Captured:
-    """What `capture` makes; or an ebb.Error, and nothing of the user's has changed."""
+    """What `capture` makes; or an ebb.Error, and modules and generators are as they were."""
     before = _generators()
-    captured = capture()
-    after = _generators()
-    drawn = [name for name, state in after.items() if state != before.get(name, state)]
-    if not drawn and not captured.moving:
-        return captured
+    captured = None
     try:
+        captured = capture()
+        after = _generators()
+        drawn = [name for name, state in after.items() if state != before.get(name, state)]
+        if not drawn and not captured.moving:
+            return captured
         again = _captured_again(capture, captured.moving, drawn)
         again.undo()
         _put_back(after)
@@ -45,7 +52,9 @@ def capture_what_repeats(capture: Callable[[], Captured]) -> Captured:
                 stacklevel=levels_to_user(),
             )
     except BaseException:
-        captured.undo()
+        if captured is not None:
+            captured.undo()
+        _put_back(before)
         raise
     return captured
 
@@ -65,30 +74,60 @@ def _causes(moving: list[str], drawn: list[str]) -> str:
     return " and ".join(causes)
 
 
-def _generators() -> dict[str, tuple]:
+def _generators() -> dict[str, Any]:
     """The states of the generators that all of a program shares."""
-    states: dict[str, tuple] = {"Python": random.getstate()}
+    states: dict[str, Any] = {"Python": random.getstate()}
     numpy = sys.modules.get("numpy")  # which need not be installed
     if numpy is not None:
-        kind, numbers, *rest = numpy.random.get_state()
-        states["NumPy"] = (kind, tuple(numbers.tolist()), *rest)
+        states["NumPy"] = pickle.dumps(numpy.random.get_state(legacy=False))
     return states
 
 
-def _put_back(states: dict[str, tuple]) -> None:
-    random.setstate(states["Python"])
+def _put_back(states: dict[str, Any]) -> None:
+    if threading.active_count() > 1:
+        return  # others may have drawn meanwhile: numbers that are left out do no harm, and repeated ones would
+    if random.getstate() != states["Python"]:
+        random.setstate(states["Python"])
     if "NumPy" in states:
-        sys.modules["numpy"].random.set_state(states["NumPy"])
+        sys.modules["numpy"].random.set_state(pickle.loads(states["NumPy"]))
 
 
-def _first_difference(one: Captured, other: Captured) -> tuple[str, str] | None:
-    """The first two lines, or values, that are not the same."""
-    for ours, theirs in itertools.zip_longest(one.text.splitlines(), other.text.splitlines(), fillvalue="no line"):
-        if ours != theirs:
-            return ours.strip(), theirs.strip()
-    for name, value in one.constants.items():
-        if not _are_same(value, other.constants[name]):
-            return f"const %{name}", "another one"
+@dataclasses.dataclass(frozen=True)
+class _Part:
+    """Of what was captured."""
+
+    words: str
+    value: Any
+    place: str = ""
+
+    def is_like(self, other: _Part) -> bool:
+        if isinstance(self.value, torch.Tensor) and isinstance(other.value, torch.Tensor):
+            return _are_same(self.value, other.value)
+        return is_same_value(self.value, other.value)
+
+
+def _parts(captured: Captured) -> Iterator[_Part]:
+    """All that a step computes with."""
+    for line in captured.text.splitlines():
+        place = _PLACE.search(line)
+        words = _PLACE.sub("", line).replace(" {}", "").strip()
+        yield _Part(words, words, place[1] if place else "")
+    for name, tensor in {**captured.constants, **captured.brought}.items():
+        yield _Part(f"%{name} = {tensor.tolist()}" if tensor.numel() <= 4 else f"%{name}", tensor)
+    for words, value in captured.decisions.parts():
+        yield _Part(words, value)
+    for guard in captured.guards:
+        yield _Part(guard.text, guard.text)
+    for leaf in captured.output_leaves:
+        if isinstance(leaf, PLAIN):
+            yield _Part(f"return {leaf!r}", leaf)
+
+
+def _first_difference(one: Captured, other: Captured) -> tuple[_Part, _Part] | None:
+    nothing = _Part("nothing", object())
+    for ours, theirs in itertools.zip_longest(_parts(one), _parts(other), fillvalue=nothing):
+        if not ours.is_like(theirs):
+            return ours, theirs
     return None
 
 
@@ -100,21 +139,20 @@ def _are_same(one: torch.Tensor, other: torch.Tensor) -> bool:
     return torch.equal(left, right)
 
 
-def _refusal(moving: list[str], drawn: list[str], ours: str, theirs: str) -> Error:
+def _refusal(moving: list[str], drawn: list[str], ours: _Part, theirs: _Part) -> Error:
     remedies = []
     if moving:
         remedies.append("keep it in a buffer, as a tensor; where only the first call is another, call the model once before")
     if drawn:
         remedies.append("draw numbers by torch.rand")
-    place = re.search(r'ebb\.at = "([^"]*)"', ours)
+    where = f"where one capture has '{_short(ours.words)}' the next has '{_short(theirs.words)}'"
+    if ours.words == theirs.words:
+        where = f"two captures have another '{_short(ours.words)}'"
     return Error(
-        f"the step is another one each time: it {_causes(moving, drawn)}, and where one capture has '{_shown(ours)}' the next "
-        f"has '{_shown(theirs)}'{f', at {place[1]}' if place else ''}. A captured step is the same in every call; "
-        f"{'; '.join(remedies)}"
+        f"the step is another one each time: it {_causes(moving, drawn)}, and {where}"
+        f"{f', at {ours.place}' if ours.place else ''}. A captured step is the same in every call; {'; '.join(remedies)}"
     )
 
 
-def _shown(line: str) -> str:
-    """Without the place, which has words of its own."""
-    line = re.sub(r',? *ebb\.at = "[^"]*"', "", line).replace(" {}", "")
-    return line if len(line) <= 160 else f"{line[:157]}..."
+def _short(words: str) -> str:
+    return words if len(words) <= 160 else f"{words[:157]}..."

@@ -21,12 +21,14 @@ struct PlannedOnce {
   std::string note;  // for people: why a plan that is there is of no use. Empty: nothing to say
 };
 
-// As make_plan. That there is no plan is not kept.
+// As make_fastest_plan. That there is no plan is not kept.
 [[nodiscard]] Result<PlannedOnce> plan_once(const Cache& cache, const Graph& graph,
-                                            const Device& device, const PlanOptions& options);
+                                            const Device& device, const PlanOptions& options,
+                                            int seeds);
 
 // "plan-8f14e45fceea167a.plan": the number changes when the graph, the device, a time or a
 // workspace of the profile, a budget, another option or the version of Ebb does.
-std::string plan_file_name(const Graph& graph, const Device& device, const PlanOptions& options);
+std::string plan_file_name(const Graph& graph, const Device& device, const PlanOptions& options,
+                           int seeds);
 
 }  // namespace ebb::exec

@@ -12,12 +12,20 @@
 
 namespace ebb {
 
-// As make_plan, by options.seed and, where nothing fits or the step takes 5 % longer than without a
-// budget, the seeds that follow, `seeds` in all; where the best step takes 50 % longer, half of
-// them once more with four times the evaluations. As many threads as the machine has; the answer
-// does not depend on how many. Progress is told of the seeds together, from any of these threads
-// but never from two at once; whether time is out may be asked from all of them.
+inline constexpr int kUsualSeeds = 8;
+
+// As make_plan, by options.seed and, where nothing fits that could or the step takes 5 % longer
+// than without a budget, the seeds that follow, `seeds` in all; where the best step takes 50 %
+// longer, half of them once more with four times the evaluations. One seed: make_plan. As many
+// threads as the machine has; the answer does not depend on how many. Progress is told of the seeds
+// together, and on the thread that calls: what it throws ends the searches, and comes through.
+// Whether time is out may be asked from all threads.
 [[nodiscard]] Result<Planned> make_fastest_plan(const Graph& graph, const Device& device,
-                                                const PlanOptions& options, int seeds = 8);
+                                                const PlanOptions& options,
+                                                int seeds = kUsualSeeds);
+
+// For a step that is about to run: the usual number on a GPU, where it will train for hours; one on
+// the CPU, where steps are tried out, and where the evaluations are given.
+[[nodiscard]] int seeds_for_step(bool is_on_cpu, const PlanOptions& options);
 
 }  // namespace ebb

@@ -14,6 +14,7 @@
 #include "ebb/graph/print.h"
 #include "ebb/order/liveness.h"
 #include "ebb/plan/budget.h"
+#include "ebb/plan/restarts.h"
 #include "ebb/plan/splits.h"
 #include "ebb/report/plan_summary.h"
 #include "ebb/torch/environment.h"
@@ -315,12 +316,13 @@ Result<Profile> Step::time_calls(const Graph& graph, std::span<const Recipe> rec
 Result<Step::Fitting> Step::plan_to_fit(const Graph& original, const Device& device,
                                         PlanOptions planning, exec::Kernels& kernels,
                                         const std::function<void(std::string_view)>& explain) {
+  const int seeds = seeds_for_step(device_.is_cpu(), planning);
   // What a kernel asks for may be a little more than its types say: then, once more with less, and
   // by more each time, because what offsets need jumps up and down a little from plan to plan.
   for (int attempt = 0; attempt < kMostAttempts; ++attempt) {
     auto once = [&] {
       const Stopwatch watch(preparation_.planning);
-      return exec::plan_once(cache_, original, device, planning);
+      return exec::plan_once(cache_, original, device, planning, seeds);
     }();
     if (!once) return fail(once.error());
     if (!once->note.empty()) notes_.push_back(std::move(once->note));

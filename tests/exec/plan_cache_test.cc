@@ -44,15 +44,16 @@ class PlanCacheTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   [[nodiscard]] PlannedOnce plan() const {
-    return plan_once(cache_, graph_, device_, options_).value();
+    return plan_once(cache_, graph_, device_, options_, seeds_).value();
   }
   [[nodiscard]] std::string path() const {
-    return cache_.path_of(plan_file_name(graph_, device_, options_));
+    return cache_.path_of(plan_file_name(graph_, device_, options_, seeds_));
   }
 
   Graph graph_ = parse_valid(kStep).value();
   Device device_ = find_device("cpu").value();
   PlanOptions options_;
+  int seeds_ = 1;
   Cache cache_;
   std::string folder_;
 };
@@ -103,7 +104,7 @@ TEST_F(PlanCacheTest, WhatIsNoPlanForThisIsNotedOnceAndReplaced) {
 
 TEST_F(PlanCacheTest, EverythingThatAPlanDependsOnIsInTheName) {
   std::set<std::string> names;
-  const auto add = [&] { names.insert(plan_file_name(graph_, device_, options_)); };
+  const auto add = [&] { names.insert(plan_file_name(graph_, device_, options_, seeds_)); };
   add();
   options_.budget = Bytes{701};
   add();
@@ -116,6 +117,8 @@ TEST_F(PlanCacheTest, EverythingThatAPlanDependsOnIsInTheName) {
   options_.may_split = false;
   add();
   options_.evaluations.reset();
+  add();
+  seeds_ = 8;
   add();
   device_.link.to_host = {1e9};
   add();
@@ -133,7 +136,7 @@ TEST_F(PlanCacheTest, EverythingThatAPlanDependsOnIsInTheName) {
   add();
   graph_ = parse_valid("graph step {\n  input %x: f32[25]\n  return %x\n}\n").value();
   add();
-  EXPECT_EQ(names.size(), 12U);
+  EXPECT_EQ(names.size(), 13U);
 }
 
 TEST_F(PlanCacheTest, ThatThereIsNoPlanIsNotKept) {

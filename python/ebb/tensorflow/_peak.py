@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import os
 import sys
 import threading
 import weakref
@@ -139,10 +140,11 @@ class Watch:
         try:
             with self._planning_for(missed):
                 result = run()
-        except tf.errors.ResourceExhaustedError:
-            with _lock:
-                if failed := self._begin(call, before, missed) or step:
-                    _say_out_of_memory(failed)
+        except tf.errors.OpError as error:
+            if _is_of_memory(error):
+                with _lock:
+                    if failed := self._begin(call, before, missed) or step:
+                        _say_out_of_memory(failed, is_first=step is None)
             raise
         with _lock:
             if _watch is self and self._begin(call, before, missed) is None and is_watched:
@@ -214,12 +216,25 @@ class Watch:
         self._missed.setdefault(call.function, {})[call.types] = _Missed(step.budget, lower)
 
 
-def _say_out_of_memory(step: _Step) -> None:
-    _say(
-        f"{step.name} ran out of memory, though {human(step.predicted)} were planned: the allocator may "
-        "have no gap that is large enough. TF_GPU_ALLOCATOR=cuda_malloc_async in the environment, "
-        "or a smaller budget, helps"
-    )
+def _is_of_memory(error: tf.errors.OpError) -> bool:
+    """cuDNN's workspace is no tensor; a convolution without it fails in another way."""
+    return isinstance(error, tf.errors.ResourceExhaustedError) or "failed to allocate the scratch space" in str(error.message)
+
+
+def _say_out_of_memory(step: _Step, *, is_first: bool) -> None:
+    if os.environ.get("TF_GPU_ALLOCATOR") != "cuda_malloc_async":
+        hint = (
+            "the allocator may have no gap that is large enough. TF_GPU_ALLOCATOR=cuda_malloc_async in the "
+            "environment, or a smaller budget, helps"
+        )
+    elif is_first and os.environ.get("TF_CUDNN_USE_AUTOTUNE", "1").lower() not in ("0", "false"):
+        hint = (
+            "in a first step TensorFlow tries the kernels of convolutions, which takes memory besides. "
+            "TF_CUDNN_USE_AUTOTUNE=0 in the environment, or a smaller budget, helps"
+        )
+    else:
+        hint = "a smaller budget helps"
+    _say(f"{step.name} ran out of memory, though {human(step.predicted)} were planned: {hint}")
 
 
 def _say(line: str) -> None:

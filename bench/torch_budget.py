@@ -178,7 +178,7 @@ def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--case", default=",".join(CASES), help="%(default)s")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("build/torch_budget.json"), help="%(default)s")
-    parser.add_argument("--reports", help="a folder for what step.report() says of each case, in full")
+    parser.add_argument("--reports", help="a folder for what step.report() says of each case, in full; its graph; timelines")
     parser.add_argument("--device", default="cuda", help="cpu: for trying this program (%(default)s)")
     parser.add_argument("--small", action="store_true", help="small sizes, all the memory it takes as the budget")
     parser.add_argument("--deterministic", action="store_true", help="PyTorch's deterministic kernels; an error without")

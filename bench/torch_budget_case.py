@@ -203,6 +203,7 @@ def tell_report(settings: Settings, step: Any) -> None:
         path.write_text(json.dumps(report, indent=1) + "\n")
         predicted = step._programs.first.runtime.predicted_trace()
         path.with_name(f"{settings['case']}.predicted.json").write_text(predicted)
+        path.with_suffix(".ebb").write_text(step.captured.text)
     numbers: dict[str, Any] = {}
     for key, value in report.items():
         if isinstance(value, (int, float, str)):

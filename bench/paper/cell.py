@@ -239,9 +239,8 @@ def measure(cell: dict[str, Any], machine: Machine, profile: str | None = None) 
             with ebb.tensorflow.measure(profile):
                 step()
         next(front, None)
-    except tf.errors.ResourceExhaustedError as error:
-        said = [line for line in str(error).splitlines() if "allocat" in line or "OOM" in line]
-        seen |= {"state": "out of memory", "error": (said or [str(error)])[0][:300]}
+    except tf.errors.OpError as error:
+        seen |= what_failed(error)
     if cell["budget"] or (cell["parameters"] is not None and by_plugin(cell)):
         graphs = [each for each in ebb.tensorflow.last_report().graphs if each not in graphs_before]
         graph = max(graphs, key=lambda each: each.nodes)
@@ -253,6 +252,16 @@ def measure(cell: dict[str, Any], machine: Machine, profile: str | None = None) 
         if graph.problem and seen["state"] == "trained":
             seen["state"] = "not rewritten"
     return seen
+
+
+def what_failed(error: Any) -> dict[str, Any]:
+    """Of an error of TensorFlow's: whether it was memory, and the line that says so, or the first."""
+    lines = (error.message or "").splitlines()
+    # cuDNN's workspace is no tensor: a convolution without it fails in another way.
+    no_workspace = [line for line in lines if "failed to allocate the scratch space" in line]
+    is_memory = bool(no_workspace) or type(error).__name__ == "ResourceExhaustedError"
+    said = no_workspace or [line for line in lines if is_memory and ("allocat" in line or "OOM" in line)]
+    return {"state": "out of memory" if is_memory else "failed", "error": (said or lines or [""])[0][:300]}
 
 
 def measure_budgets(cell: dict[str, Any], machine: Machine, profile: str | None) -> dict[str, Any]:
@@ -288,7 +297,7 @@ def train(cell: dict[str, Any], machine: Machine, step: Callable[[], float], see
     machine.forget_peak()  # of the cell before
     begin = time.perf_counter()
     seen["losses"] = [step().hex() for _ in range(cell["warm_up"])]
-    seen["warm_up_seconds"] = time.perf_counter() - begin
+    seen |= {"warm_up_seconds": time.perf_counter() - begin, "warm_up_peak_bytes": machine.peak()}
     machine.forget_peak()  # while algorithms are chosen, convolutions take more than later
     times: list[float] = []
     begin = time.perf_counter()

@@ -46,6 +46,7 @@ PANELS: dict[tuple[str, str], dict[str, Style]] = {  # title and unit: cells
         "unet3d-plain": (GREEN, THIN, CIRCLE),
         "unet3d-budget": (BLUE, THICK, CIRCLE),
         "unet3d-all": (RED, THIN, CIRCLE),
+        "unet3d-all-lb5": (ORANGE, THIN, CIRCLE),
         "unet3d-all-branches": (RED, DASHED, SQUARE),
     },
 }

@@ -95,7 +95,7 @@ def test_the_largest_batches_stand_beside_the_paper_s(tables):
         ["3D U-Net 192³", "out of memory → 1, 0.17 images/s", "-", "", ""],
     ]
     assert "¹ Of those tried" in tables and "ResNet-50 224² plain 192, 256; by parameters" in tables
-    assert "of which 7 were not run" in tables
+    assert "of which 8 were not run" in tables
 
 
 def test_every_cell_by_parameters_has_its_row(tables):
@@ -105,13 +105,13 @@ def test_every_cell_by_parameters_has_its_row(tables):
         ["all", "1", "chain_rule", "", "", "7 (7 + 9)", "500", "300"],
         ["all", "5", "chain_rule", "", "", "", "", ""],
         ["200", "1", "chain_rule", "", "", "", "", ""],
-        ["200", "5", "chain_rule", "", "", "6 (6 + 8)", "700", "out of memory"],
         ["100", "1", "chain_rule", "", "", "5", "out of memory", "-"],
         ["all", "1", "direct_order", "", "", "", "", ""],
         ["all", "1", "chain_rule", "yes", "", "", "", ""],
+        ["200", "5", "chain_rule", "", "", "6 (6 + 8)", "700", "out of memory"],  # the file has it, the matrix does not
     ]
     assert ["all", "1", "chain_rule", "", "over 20 levels", "2", "", "", "", ""] in rows
-    assert [row[rows[0].index("sync")] for row in rows[1:8]] == ["0", "2", "2", "0", "0", "1", "2"]
+    assert [row[rows[0].index("sync")] for row in rows[1:8]] == ["0", "2", "2", "0", "1", "2", "0"]
     assert "In brackets: the operations that were added, swap-outs and swap-ins." in tables
 
 
@@ -123,7 +123,7 @@ def test_predictions_stand_beside_what_was_measured(tables):
         "416", "26 %", "10.00 GiB", "11.00 GiB", "+10.0 %", "0.5 s", "2 s"]
     assert rows["`unet3d-budget`, 14 GiB", "2"] == ["4", "", *peaks, "0.5 s"]
     assert rows["`unet3d-budget`, 14 GiB", "4"] == ["no plan fits; least 16.0 GiB", *[""] * 6]
-    assert rows["`keras3-resnet50-budget`, 14 GiB", "832"] == [""] * 7
+    assert rows["`keras3-resnet50-budget`, 12 GiB or 11 GiB", "832"] == [""] * 7
     assert rows["`resnet50-copy-kernels-budget`, 12 GiB", "832"][:2] == ["800", "50 %"]
 
 
@@ -136,7 +136,8 @@ def test_the_picture_names_every_configuration_and_where_it_ended(picture):
                  "by parameters: 100, lb 1; 384: out of memory",
                  "by parameters: all, lb 1, direct_order, sync 1; not measured"]
     of_unet = ["plain, in 16 GiB; 2: out of memory", "by budget, 14 GiB; 4: no plan fits; least 16.0 GiB",
-               "by parameters: all, lb 1; not measured", "by parameters: all, lb 1, branches; not measured"]
+               "by parameters: all, lb 1; not measured", "by parameters: all, lb 5; not measured",
+               "by parameters: all, lb 1, branches; not measured"]
     named = [text for text in texts if re.match("without|plain|by ", text)]
     assert named == of_resnet + of_unet
     assert "Speed of training against the batch: A GPU, TensorFlow 2.0" in texts

@@ -112,6 +112,33 @@ def test_of_several_budgets_the_first_that_trains_counts(matrix, monkeypatch):
     assert (last["state"], last["budget"], len(last["before"])) == ("out of memory", "13GiB", 1)
 
 
+def test_what_ended_replaces_nothing_when_it_is_cut_off(tmp_path, matrix):
+    cell = matrix.small(matrix.CELLS["resnet50-plain"]) | {"steps": 7}  # by other settings
+    batches = [{"batch": 2, "state": "out of memory"}]
+    out = tmp_path / "paper.json"
+    out.write_text(json.dumps({"resnet50-plain": {"cell": cell, "batches": batches}}))
+    done = run("--out", out, "--cells", "resnet50-plain", "--cell-limit", "0.01")
+    assert done.returncode == 1 and "batch 2: cut off" in done.stdout
+    assert json.loads(out.read_text())["resnet50-plain"]["batches"] == batches
+
+
+@pytest.mark.parametrize(
+    ("kind", "message", "state", "line"),
+    [
+        ("ResourceExhaustedError", "Graph execution error:\nOOM when allocating tensor", "out of memory", "OOM when"),
+        ("ResourceExhaustedError", "no more", "out of memory", "no more"),
+        ("UnknownError", "2 root errors\nCUDNN failed to allocate the scratch space for", "out of memory", "CUDNN failed"),
+        ("InternalError", "allocated\nelsewhere", "failed", "allocated"),
+        ("OutOfRangeError", None, "failed", ""),
+    ],
+)
+def test_what_failed_for_want_of_memory_is_told_from_the_rest(matrix, kind, message, state, line):
+    import tensorflow as tf
+
+    seen = importlib.import_module("cell").what_failed(getattr(tf.errors, kind)(None, None, message))
+    assert seen["state"] == state and seen["error"].startswith(line)
+
+
 def test_cells_by_parameters_share_a_process(tmp_path):
     out = tmp_path / "paper.json"
     names = ["unet3d-all", "unet3d-all-branches"]

@@ -213,12 +213,19 @@ Status Executor::run(Scalars& scalars, const Interrupted& interrupted, bool is_t
   return ok;
 }
 
+// Who is asked may run code of the user's (Python's handlers of signals), whose tensors are not the
+// step's.
+static bool asks_outside(const Executor::Interrupted& interrupted, MemoryKind memory) {
+  const SourceScope outside(nullptr, memory);
+  return interrupted();
+}
+
 Status Executor::run_all(Scalars& scalars, const Interrupted& interrupted, bool is_timed) {
   Replay replay;
   const SourceScope scope(&replay, memory_);
   for (const std::uint32_t i : order_) {
     const Ready& ready = ready_[i];
-    if (torn_.updates_done == 0 && interrupted && interrupted()) {
+    if (torn_.updates_done == 0 && interrupted && asks_outside(interrupted, memory_)) {
       return fail(ErrorKind::kRefused,
                   fmt::format("interrupted before '{}'; the state is as before the step",
                               graph_->name(program_->instructions[i].node)));

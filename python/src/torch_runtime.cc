@@ -29,6 +29,7 @@
 #include "ebb/report/plan_summary.h"
 #include "ebb/report/trace.h"
 #include "ebb/torch/step.h"
+#include "ebb/torch/storage.h"
 #include "ebb/torch/version.h"
 #include "errors.h"
 
@@ -227,6 +228,8 @@ void bind(nb::module_& module) {
       "available_host_bytes", [] { return exec::available_host_memory().count; },
       "Host memory that can be had without pushing anybody out, in the system and in the "
       "container.");
+  module.def("swap_memory", &torch::swap_memory, "storage"_a, "other"_a,
+             "Two storages, by their ``_cdata``, change memory; they are of one size and device.");
   nb::class_<exec::Measurements>(
       module, "Measurements", "What was measured of operations, so that nothing is measured twice.")
       .def(nb::init<>())

@@ -212,6 +212,18 @@ TEST(Executor, StopsWhenInterruptedBeforeTheFirstUpdate) {
   ASSERT_TRUE(machine.run(0));
 }
 
+// Python's handlers of signals run then.
+TEST(Executor, WhoeverIsAskedAllocatesOutsideOfTheArena) {
+  Machine machine(step_with("%b: f32[4] = test::fail(%x) {when = $bad}"));
+  int asked = 0;
+  ASSERT_TRUE(machine.run(0, [&] {
+    ++asked;
+    EXPECT_EQ(current_source(), nullptr);
+    return false;
+  }));
+  EXPECT_EQ(asked, 2);
+}
+
 TEST(Executor, FinishesTheStepWhenInterruptedAfterTheFirstUpdate) {
   Machine machine(step_with("%b: f32[4] = test::fail(%x) {when = $bad}"));
   int asked = 0;

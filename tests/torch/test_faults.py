@@ -1,6 +1,7 @@
 """What a step leaves behind when memory is short, a kernel throws, Ctrl-C is pressed, or the process forks."""
 
 import collections
+import contextlib
 import copy
 import gc
 import os
@@ -394,6 +395,94 @@ def test_ctrl_c_that_comes_when_the_step_is_done_leaves_a_step_that_was_done():
         eager.step(*batch)
         assert torch.equal(torch.get_rng_state(), after)
         assert differences(twin, twin_optimizer, model, optimizer) == []
+
+
+# Other signals.
+
+
+@pytest.fixture
+def handled():
+    """Installs a handler of SIGUSR1, and sends it all the time while a step runs."""
+    before = signal.getsignal(signal.SIGUSR1)
+
+    @contextlib.contextmanager
+    def sending(handler):
+        is_handling = False
+
+        def once_at_a_time(*_):
+            nonlocal is_handling
+            if not is_handling:
+                is_handling = True
+                handler()
+                is_handling = False
+
+        signal.signal(signal.SIGUSR1, once_at_a_time)
+        main, is_over = threading.get_ident(), threading.Event()
+
+        def send():
+            while not is_over.wait(0.01):
+                signal.pthread_kill(main, signal.SIGUSR1)
+
+        sender = threading.Thread(target=send)
+        sender.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            sender.join()
+
+    yield sending
+    signal.signal(signal.SIGUSR1, before)
+
+
+def slow_step():
+    torch.manual_seed(0)
+    layers = [nn.Sequential(nn.Linear(512, 512), nn.Tanh()) for _ in range(8)]
+    model = nn.Sequential(*layers, nn.Linear(512, 10))
+    return model, sgd(model), (torch.randn(1024, 512), torch.randint(0, 10, (1024,)))
+
+
+def test_a_handler_of_signals_may_make_tensors_in_the_middle_of_a_step(handled):
+    model, optimizer, batch = slow_step()
+    twin, twin_optimizer = copy.deepcopy((model, optimizer))
+    kept = []
+
+    def save():
+        kept.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
+        kept.append(torch.full((1000,), 3.25))
+
+    with ebb.torch.compile(model, F.cross_entropy, optimizer, batch, budget="80%") as step:
+        with handled(save):
+            for _ in range(3):
+                step(*batch)
+        assert kept and all(bool((each == 3.25).all()) for each in kept[1::2])
+        eager = Task(twin, F.cross_entropy, twin_optimizer)
+        states = [copy.deepcopy(twin.state_dict())]
+        for _ in range(3):
+            eager.step(*batch)
+            states.append(copy.deepcopy(twin.state_dict()))
+        assert differences(twin, twin_optimizer, model, optimizer) == []
+        for saved in kept[::2]:  # of some step, and whole
+            assert any(all(torch.equal(saved[name], state[name]) for name in state) for state in states)
+
+
+def test_a_handler_of_signals_that_asks_for_the_step_it_interrupts_is_refused(handled):
+    model, optimizer, batch = slow_step()
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    said = []
+
+    def ask():
+        for call in (step.close, lambda: step(*batch)):
+            try:
+                call()
+            except ebb.Error as error:
+                said.append(str(error))
+
+    with handled(ask):
+        with contextlib.suppress(ebb.Error):  # closed between two steps
+            for _ in range(3):
+                step(*batch)
+    assert any("is running on this very thread" in each for each in said)
 
 
 # Threads and processes.

@@ -1,11 +1,13 @@
 """Training that was saved and goes on, here or in a new process, has the bits of training that was not interrupted."""
 
 import copy
+import gc
 import io
 import os
 import pathlib
 import subprocess
 import sys
+import weakref
 
 import pytest
 import torch
@@ -14,7 +16,7 @@ from same_bits import bits, differences
 from small_models import convolutional, images, perceptron, vectors
 
 import ebb.torch
-from ebb.torch._step_function import step_function
+from ebb.torch._step_function import Task, step_function
 
 OPTIMIZERS = {
     "sgd": lambda model: torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9),
@@ -261,6 +263,106 @@ def test_parameters_given_other_memory_move_in_again():
         parameter.data = torch.zeros_like(parameter)
     assert step(*batch).item() == pytest.approx(torch.tensor(3.0).log().item())
     assert not torch.equal(model[2].bias, torch.zeros(3))
+
+
+def exchange_data(a, b):
+    a.data, b.data = b.data, a.data
+
+
+def test_weights_that_change_places_with_their_average_come_back():
+    torch.manual_seed(0)
+    model, batch = perceptron(), vectors()
+    optimizer = adamw(model)
+    twin, twin_optimizer = copy.deepcopy((model, optimizer))
+    step = compiled(model, optimizer, batch)
+    eager = Task(twin, F.cross_entropy, twin_optimizer)
+    averages = [copy.deepcopy(model) for _ in range(2)]
+    for _ in range(3):
+        assert torch.equal(step(*batch), eager.step(*batch))
+        losses = []
+        for trained, average in zip((model, twin), averages):
+            for own, other in zip(trained.parameters(), average.parameters()):
+                exchange_data(own, other)
+            losses.append(step.evaluate(*batch) if trained is model else F.cross_entropy(trained(batch[0]), batch[1]))
+            for own, other in zip(trained.parameters(), average.parameters()):
+                exchange_data(own, other)
+                other.data.lerp_(own.data, 0.1)
+        assert bits(losses[0]) == bits(losses[1])
+        assert same_values(*(average.state_dict() for average in averages))
+    assert differences(twin, twin_optimizer, model, optimizer) == []
+
+
+def exchange_parameters(a, b):
+    a.weight, b.weight = b.weight, a.weight
+
+
+@pytest.mark.parametrize("exchange", [lambda a, b: exchange_data(a.weight, b.weight), exchange_parameters])
+def test_parameters_that_change_places_keep_their_bytes(exchange):
+    torch.manual_seed(0)
+    model, batch = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Tanh(), torch.nn.Linear(6, 6)), vectors()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)  # keeps nothing that would have to change places, too
+    twin = copy.deepcopy(model)
+    step = compiled(model, optimizer, batch)
+    eager = Task(twin, F.cross_entropy, torch.optim.SGD(twin.parameters(), lr=0.1))
+    for _ in range(3):
+        assert torch.equal(step(*batch), eager.step(*batch))
+        for each in (model, twin):
+            exchange(each[0], each[2])
+    step.close()
+    assert same_values(model.state_dict(), twin.state_dict())
+
+
+def test_what_was_put_aside_keeps_its_bytes_and_no_memory_is_kept_for_what_was_dropped():
+    model, batch = perceptron(), vectors()
+    optimizer = adamw(model)
+    step = compiled(model, optimizer, batch)
+    step(*batch)
+    bias, momentum = model[2].bias, optimizer.state[model[0].weight]["exp_avg"]
+    is_dropped = weakref.ref(momentum)
+    aside, value = bias.detach(), bias.detach().clone()
+    model[2].bias.data = torch.ones(3)
+    optimizer.state[model[0].weight]["exp_avg"] = torch.zeros_like(momentum)
+    del momentum
+    step(*batch)
+    assert torch.equal(aside, value) and not torch.equal(bias, value)
+    gc.collect()
+    assert is_dropped() is None
+
+
+def tie(model):
+    model[0].weight = model[2].weight
+
+
+def tie_back(model):
+    model[2].weight = model[0].weight
+
+
+def share_data(model):
+    model[0].weight.data = model[2].weight.data
+
+
+@pytest.mark.parametrize("share", [tie, tie_back, share_data])
+def test_parameters_that_share_memory_since_the_step_was_captured_are_refused(share):
+    model, batch = torch.nn.Sequential(torch.nn.Linear(6, 6), torch.nn.Linear(6, 6), torch.nn.Linear(6, 6)), vectors()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = compiled(model, optimizer, batch)
+    step(*batch)
+    share(model)
+    before = copy.deepcopy(model.state_dict())
+    with pytest.raises(ebb.Error, match=r"2.weight and 0.weight share memory now, and did not .* Compile the step again"):
+        step(*batch)
+    assert same_values(model.state_dict(), before)
+
+
+def test_parameters_in_one_block_share_nothing():
+    model, batch = perceptron(), vectors()
+    step = compiled(model, adamw(model), batch)
+    block = torch.cat([each.detach().flatten() for each in model.parameters()])
+    start = 0
+    for each in model.parameters():
+        each.data = block[start : start + each.numel()].view_as(each)
+        start += each.numel()
+    step(*batch)
 
 
 def test_a_parameter_of_another_shape_is_refused():

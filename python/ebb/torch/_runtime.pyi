@@ -12,6 +12,11 @@ def available_host_bytes() -> int:
     Host memory that can be had without pushing anybody out, in the system and in the container.
     """
 
+def swap_memory(storage: int, other: int) -> None:
+    """
+    Two storages, by their ``_cdata``, change memory; they are of one size and device.
+    """
+
 class Measurements:
     """What was measured of operations, so that nothing is measured twice."""
 

@@ -19,6 +19,7 @@ from ebb import Error
 
 from ._captured import Captured, Shared
 from ._fill import fill
+from ._load import _runtime
 from ._scaler import TENSORS
 from ._uninterrupted import uninterrupted
 
@@ -33,15 +34,17 @@ class _Entry:
 
 
 class State:
-    def __init__(self, captured: Captured, place_of: Callable[[str], torch.Tensor]) -> None:
+    def __init__(self, captured: Captured, place_of: Callable[[str, dict | None], torch.Tensor]) -> None:
+        """`place_of` a name gives a tensor in the arena; by the same dictionary those of the same bytes share them."""
         self._optimizers = captured.optimizers
         self._parameters = captured.gradients
         self._scalers = captured.scalers
         self._constants = [d for d in captured.declarations if d.kind == "const"]
         new = {id(state.tensor): state for state in captured.new_state}
         owners = _owners(captured)
+        blocks: dict = {}
         self._entries = [
-            _Entry(name, place_of(name), tensor, *owners.get(id(tensor), (None, "")))
+            _Entry(name, place_of(name, blocks), tensor, *owners.get(id(tensor), (None, "")))
             for name, tensor in captured.state.items()
         ]
         # First the arena, then the user's objects: what fails, fails before these are touched.
@@ -51,14 +54,18 @@ class State:
             else:
                 self._fill(entry, entry.tensor)
         self._open = True
+        self._place_of = place_of
+        self._captured = captured.state
+        self._declared = {d.name: d for d in captured.declarations if d.kind == "param"}
         for entry in self._entries:
             entry.tensor.data = entry.place
         for state in captured.new_state:
             state.optimizer.state[state.parameter][state.key] = state.tensor
         captured.started = True
+        captured.new_state.clear()  # what is put aside by others must not be kept here
 
     @staticmethod
-    def _fill(entry: _Entry, tensor: torch.Tensor) -> None:
+    def _check(entry: _Entry, tensor: torch.Tensor) -> None:
         place = entry.place
         if (
             tensor.dtype != place.dtype
@@ -72,20 +79,60 @@ class State:
                 f"{entry.name} was {was} when the step was captured and is {now} on "
                 f"{tensor.device}. Compile the step again"
             )
+
+    def _fill(self, entry: _Entry, tensor: torch.Tensor) -> None:
+        self._check(entry, tensor)
         with torch.no_grad():
-            fill(place, tensor)
+            fill(entry.place, tensor)
 
     def adopt(self) -> None:
-        """Lets tensors move in that have taken others' places."""
+        """Lets tensors move in that have taken others' places.
+
+        Who was there before may be somebody else's now (weights and their average changed places), even another
+        newcomer: it keeps its bytes, elsewhere.
+        """
+        # More than once: what leaves may share its memory with what stays, which has to come back then.
+        while newcomers := self._newcomers():
+            for entry, tensor in newcomers:
+                self._check(entry, tensor)
+            self._check_sharing()
+            instead = {id(entry.tensor): tensor for entry, tensor in newcomers}
+            self._parameters = [instead.get(id(each), each) for each in self._parameters]
+            with uninterrupted():
+                for entry, tensor in newcomers:
+                    self._move_in(entry, tensor)
+
+    def _newcomers(self) -> list[tuple[_Entry, torch.Tensor]]:
+        found = []
         for entry in self._entries:
-            tensor = entry.tensor
-            if entry.owner is not None:
-                tensor = self._current(entry)
+            tensor = entry.tensor if entry.owner is None else self._current(entry)
             if tensor is not entry.tensor or tensor.data_ptr() != entry.place.data_ptr():
-                self._fill(entry, tensor)
-                tensor.data = entry.place
-                self._parameters = [tensor if each is entry.tensor else each for each in self._parameters]
-                entry.tensor = tensor
+                found.append((entry, tensor))
+        return found
+
+    def _check_sharing(self) -> None:
+        """Raises where the user's tensors share memory that were captured as two: they would be updated apart."""
+        seen: dict[int, _Entry] = {}  # by where they begin: parts of one block are as good as tensors of their own
+        for entry in self._entries:
+            tensor = entry.tensor if entry.owner is None else self._current(entry)
+            if not tensor.numel():
+                continue
+            other = seen.setdefault(tensor.data_ptr(), entry)
+            if other.place.data_ptr() != entry.place.data_ptr():
+                raise Error(
+                    f"{entry.name} and {other.name} share memory now, and did not when the step was captured. "
+                    "Compile the step again"
+                )
+
+    def _move_in(self, entry: _Entry, tensor: torch.Tensor) -> None:
+        entry.tensor = self._captured[entry.name] = self._declared[entry.name].tensor = tensor
+        left = entry.place.untyped_storage()
+        if torch._C._storage_Use_Count(left._cdata) > 2:  # by more than our place, and the name here
+            own = left.clone()
+            _runtime.swap_memory(left._cdata, own._cdata)
+            entry.place = self._place_of(entry.name, None)
+        self._fill(entry, tensor)
+        tensor.data = entry.place
 
     def _current(self, entry: _Entry) -> torch.Tensor:
         owner = entry.owner() if callable(entry.owner) else entry.owner
@@ -143,6 +190,7 @@ class State:
                 )
             self._open = False
             self._entries = []
+            self._place_of = None  # it has the arena
 
 
 @contextlib.contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import threading
@@ -52,7 +53,7 @@ class Step:
     ) -> None:
         if other_batches not in ("compile", "eager"):
             raise Error(f"other_batches is 'compile' or 'eager', and not {other_batches!r}")
-        self._lock = threading.Lock()
+        self._lock = _Turns()
         self._function = function
         self._other_batches = other_batches
         self._task = task  # whose step the function is; none where it is the user's own
@@ -86,9 +87,8 @@ class Step:
                 fill(view(runtime, name), constant)
             self._outside_bytes = 0
             self._look_at(first)  # what may fail for want of memory does so before anything of the user's moves
-            blocks: dict = {}
             with uninterrupted():
-                self._state = State(captured, lambda name: view(runtime, name, blocks))
+                self._state = State(captured, functools.partial(view, runtime))
                 self._finalizer = weakref.finalize(self, State.give_back, self._state)
                 self._finalizer.atexit = False
         self._programs: Programs | None = Programs(first, self._state, host, known, layouts)
@@ -307,6 +307,24 @@ class Step:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
+
+
+class _Turns:
+    """One call at a time. A handler of signals must not wait for the call that it interrupts: that would be for ever."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._thread: int | None = None
+
+    def __enter__(self) -> None:
+        if self._thread == threading.get_ident():
+            raise Error("the step is running on this very thread, and a handler of signals asks for it; do so after the step")
+        self._lock.acquire()
+        self._thread = threading.get_ident()
+
+    def __exit__(self, *_: Any) -> None:
+        self._thread = None
+        self._lock.release()
 
 
 @contextlib.contextmanager

@@ -329,6 +329,49 @@ def test_what_was_put_aside_keeps_its_bytes_and_no_memory_is_kept_for_what_was_d
     assert is_dropped() is None
 
 
+class Viewing(torch.nn.Module):
+    """A buffer is a part of the weight."""
+
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.randn(6, 3))
+        self.register_buffer("first", self.weight.detach()[0])
+
+    def put(self, data):
+        self.weight.data, self.first = data, data[0]
+
+    def forward(self, x):
+        return x @ self.weight + self.first
+
+
+def test_tensors_that_share_memory_move_in_together():
+    torch.manual_seed(0)
+    model, batch = Viewing(), vectors()
+    twin = Viewing()
+    twin.put(model.weight.detach().clone())
+    step = compiled(model, torch.optim.SGD(model.parameters(), lr=0.1), batch)
+    eager = Task(twin, F.cross_entropy, torch.optim.SGD(twin.parameters(), lr=0.1))
+    for _ in range(3):
+        asides = [each.weight.detach() for each in (model, twin)]
+        assert torch.equal(step(*batch), eager.step(*batch))
+        assert torch.equal(*asides) and torch.equal(model.first, model.weight[0])
+        for each in (model, twin):
+            each.put(each.weight.detach() * 0.5)
+        assert torch.equal(step(*batch), eager.step(*batch))
+        assert torch.equal(*asides) and torch.equal(model.first, model.weight[0])
+        assert same_values(model.state_dict(), twin.state_dict())
+
+
+def test_tensors_that_no_longer_share_memory_are_refused():
+    model, batch = Viewing(), vectors()
+    step = compiled(model, torch.optim.SGD(model.parameters(), lr=0.1), batch)
+    step(*batch)
+    model.weight.data = torch.ones(6, 3)
+    with pytest.raises(ebb.Error, match=r"shared memory when the step was captured, and do not .* Compile the step again"):
+        step(*batch)
+    assert torch.equal(model.weight, torch.ones(6, 3))
+
+
 def tie(model):
     model[0].weight = model[2].weight
 

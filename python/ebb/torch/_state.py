@@ -91,16 +91,20 @@ class State:
         Who was there before may be somebody else's now (weights and their average changed places), even another
         newcomer: it keeps its bytes, elsewhere.
         """
-        # More than once: what leaves may share its memory with what stays, which has to come back then.
-        while newcomers := self._newcomers():
+        newcomers = self._newcomers()
+        if not newcomers:
+            return
+        for entry, tensor in newcomers:
+            self._check(entry, tensor)
+        self._check_sharing()
+        instead = {id(entry.tensor): tensor for entry, tensor in newcomers}
+        self._parameters = [instead.get(id(each), each) for each in self._parameters]
+        residents: dict[int, list[_Entry]] = {}  # by the storage of their places
+        for entry in self._entries:
+            residents.setdefault(_storage_of(entry.place), []).append(entry)
+        with uninterrupted():
             for entry, tensor in newcomers:
-                self._check(entry, tensor)
-            self._check_sharing()
-            instead = {id(entry.tensor): tensor for entry, tensor in newcomers}
-            self._parameters = [instead.get(id(each), each) for each in self._parameters]
-            with uninterrupted():
-                for entry, tensor in newcomers:
-                    self._move_in(entry, tensor)
+                self._move_in(entry, tensor, residents)
 
     def _newcomers(self) -> list[tuple[_Entry, torch.Tensor]]:
         found = []
@@ -111,8 +115,10 @@ class State:
         return found
 
     def _check_sharing(self) -> None:
-        """Raises where the user's tensors share memory that were captured as two: they would be updated apart."""
+        """Raises where the user's tensors share memory that did not when they were captured, or the other way round:
+        they would be updated apart, or together."""
         seen: dict[int, _Entry] = {}  # by where they begin: parts of one block are as good as tensors of their own
+        moved: dict[int, tuple[_Entry, int]] = {}  # by the storage of their places, how far
         for entry in self._entries:
             tensor = entry.tensor if entry.owner is None else self._current(entry)
             if not tensor.numel():
@@ -123,14 +129,29 @@ class State:
                     f"{entry.name} and {other.name} share memory now, and did not when the step was captured. "
                     "Compile the step again"
                 )
+            how_far = tensor.data_ptr() - entry.place.data_ptr()
+            first, others = moved.setdefault(_storage_of(entry.place), (entry, how_far))
+            if how_far != others:
+                raise Error(
+                    f"{entry.name} and {first.name} shared memory when the step was captured, and do not as they did. "
+                    "Compile the step again"
+                )
 
-    def _move_in(self, entry: _Entry, tensor: torch.Tensor) -> None:
+    def _move_in(self, entry: _Entry, tensor: torch.Tensor, residents: dict[int, list[_Entry]]) -> None:
         entry.tensor = self._captured[entry.name] = self._declared[entry.name].tensor = tensor
         left = entry.place.untyped_storage()
-        if torch._C._storage_Use_Count(left._cdata) > 2:  # by more than our place, and the name here
+        sharing = residents[left._cdata]
+        staying = [each for each in sharing if each is not entry and each.tensor.data_ptr() == each.place.data_ptr()]
+        ours = 1 + len(sharing) + len(staying)  # the name here, places, tensors
+        if torch._C._storage_Use_Count(left._cdata) > ours:
             own = left.clone()
             _runtime.swap_memory(left._cdata, own._cdata)
-            entry.place = self._place_of(entry.name, None)
+            blocks: dict = {}
+            for each in sharing:
+                each.place = self._place_of(each.name, blocks)
+            for each in staying:
+                each.tensor.data = each.place
+            residents[_storage_of(entry.place)] = sharing
         self._fill(entry, tensor)
         tensor.data = entry.place
 
@@ -191,6 +212,10 @@ class State:
             self._open = False
             self._entries = []
             self._place_of = None  # it has the arena
+
+
+def _storage_of(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage()._cdata
 
 
 @contextlib.contextmanager

@@ -81,8 +81,10 @@ Result<std::int64_t> parse(std::string_view text, std::span<const Unit> units,
     if (const auto value = scaled(text.substr(0, end), unit.factor)) return *value;
     return fail(ErrorKind::kUsage, fmt::format("'{}' is too large: {} has 63 bits", text, what));
   }
+  const bool has_no_unit = end == text.size() && is_decimal(text);
   return fail(ErrorKind::kUsage,
-              fmt::format("'{}' is not {}; write one like {}", text, what, examples));
+              fmt::format("'{}' {}; write one like {}", text,
+                          has_no_unit ? "has no unit" : fmt::format("is not {}", what), examples));
 }
 
 // 1234567 in units of 1000^k as "1.234567", exact.

@@ -32,6 +32,13 @@ TEST(Units, WhatIsNoNumberOfBytesIsRefusedWithAnExample) {
   }
 }
 
+TEST(Units, ANumberWithoutItsUnitIsToldSo) {
+  EXPECT_EQ(parse_bytes("0").error().message,
+            "'0' has no unit; write one like 16GiB, 1.5MiB or 512B");
+  EXPECT_EQ(parse_duration("1.5").error().message,
+            "'1.5' has no unit; write one like 40us, 1.5ms or 2s");
+}
+
 TEST(Units, WhatDoesNotFitIsRefused) {
   for (const char* text : {"9223372036854775808B", "8388608TiB", "99999999999999999999999999B"}) {
     const auto bytes = parse_bytes(text);

@@ -143,7 +143,7 @@ Result<std::string> explain_tensor(const Graph& graph, const Planned& planned,
   if (!tensor.valid()) {
     NearestWord nearest(name);
     for (const TensorId each : graph.tensors()) nearest.offer(graph.name(each));
-    return fail(ErrorKind::kBadInput,
+    return fail(ErrorKind::kUsage,
                 fmt::format("there is no tensor %{}{}", spelled(name), nearest.hint()));
   }
   if (!planned.plan) return fail(ErrorKind::kInfeasible, "there is no plan to explain");

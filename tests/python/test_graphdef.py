@@ -55,7 +55,7 @@ def test_sizes_are_numbers_or_texts():
     assert options.min_bytes == 1536
     options.min_bytes = 7
     assert options.min_bytes == 7
-    with pytest.raises(ebb.Error, match="'1.5' is not a number of bytes"):
+    with pytest.raises(ebb.Error, match="'1.5' has no unit"):
         options.min_bytes = "1.5"
 
 

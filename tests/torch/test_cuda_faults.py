@@ -13,8 +13,9 @@ import torch.nn.functional as F
 from refusing import refusing_library
 from same_bits import differences
 from small_models import Noisy, perceptron, vectors
-from test_faults import MIB, MOOD, STAGES, bad_mood, interrupt_at, moody, sgd, sum_of  # noqa: F401: a fixture
+from test_faults import MIB, MOOD, bad_mood, moody, sgd, sum_of  # noqa: F401: a fixture
 from test_interrupted import check_interrupted
+from test_signals import STAGES, interrupt_at
 from torch import nn
 
 import ebb.torch

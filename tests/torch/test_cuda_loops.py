@@ -7,6 +7,7 @@ import torch
 import torch.nn.functional as F
 from same_bits import differences
 from small_models import Transformer, convolutional, images, perceptron, sentences, vectors, word_loss
+from test_resume import exchange_data
 
 import ebb.torch
 from ebb.torch._step_function import step_function
@@ -28,6 +29,15 @@ def cuda(batch):
     return tuple(tensor.cuda() for tensor in batch)
 
 
+def evaluated(model, loss_fn, batch):
+    x, y = batch
+    model.eval()
+    with torch.no_grad():
+        loss = loss_fn(model(x), y)
+    model.train()
+    return loss
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_epochs_with_a_partial_batch_and_evaluation_have_eager_bits(name):
     make_model, loss_fn, make_batch = MODELS[name]
@@ -40,11 +50,7 @@ def test_epochs_with_a_partial_batch_and_evaluation_have_eager_bits(name):
     eager = step_function(model, loss_fn, optimizer)
 
     def evaluate(x, y):
-        model.eval()
-        with torch.no_grad():
-            loss = loss_fn(model(x), y)
-        model.train()
-        return loss
+        return evaluated(model, loss_fn, (x, y))
 
     def train(step, evaluate):
         torch.manual_seed(1)
@@ -92,6 +98,36 @@ def test_a_learning_rate_that_changes_counts_also_when_steps_are_kept():
         kept.append(step._programs.first.runtime.is_kept)
     assert [kept[4], kept[9], kept[11]] == [True, True, False]
     assert differences(model, optimizers[0], other, optimizers[1]) == []
+
+
+def test_weights_that_change_places_with_their_average_have_eager_bits():
+    """With swaps, and before and after the steps are a graph of CUDA's."""
+    torch.manual_seed(0)
+    models = [Transformer(blocks=4, dropout=0.0).cuda()]
+    models.append(copy.deepcopy(models[0]))
+    optimizers = [adam(model) for model in models]
+    averages = [copy.deepcopy(model) for model in models]
+    batch = cuda(sentences(64, 16, 100))
+    eager = step_function(models[0], word_loss, optimizers[0])
+    step = ebb.torch.compile(models[1], word_loss, optimizers[1], batch, budget="70%")
+    plan = step.report()["plan"]
+    assert plan["tensors_swapped"] + plan["tensors_recomputed"] > 0
+    for i in range(12):
+        losses = [eager(*batch), step(*batch)]
+        assert torch.equal(*losses)
+        if i % 4 == 3:
+            for model, average in zip(models, averages):
+                for own, other in zip(model.parameters(), average.parameters()):
+                    exchange_data(own, other)
+            eager_loss, our_loss = evaluated(models[0], word_loss, batch), step.evaluate(*batch)
+            assert torch.equal(eager_loss, our_loss)
+            for model, average in zip(models, averages):
+                for own, other in zip(model.parameters(), average.parameters()):
+                    exchange_data(own, other)
+                    other.data.lerp_(own.data, 0.1)
+            for own, other in zip(*(each.parameters() for each in averages)):
+                assert torch.equal(own, other)
+    assert differences(models[0], optimizers[0], models[1], optimizers[1]) == []
 
 
 def test_the_largest_batch_trains_and_all_memory_for_finding_it_is_given_back():

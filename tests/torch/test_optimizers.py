@@ -178,6 +178,18 @@ def test_a_hyperparameter_that_changes_the_computation_is_refused():
         step(*batch)
 
 
+@pytest.mark.parametrize("value", ["fast", None])
+def test_a_learning_rate_that_is_no_number_is_refused_by_its_place(value):
+    model, batch = perceptron(), vectors()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    optimizer.param_groups[0]["lr"] = value
+    for call in (lambda: step(*batch), lambda: ebb.torch.capture(model, F.cross_entropy, optimizer, batch)):
+        with pytest.raises(ebb.Error) as caught:
+            call()
+        assert str(caught.value) == f"param_groups[0]['lr'] of SGD must be a number, and is {value!r}"
+
+
 class Leaky(torch.optim.SGD):
     """Computes with its learning rate where Ebb cannot follow."""
 

@@ -408,6 +408,18 @@ def test_parameters_in_one_block_share_nothing():
     step(*batch)
 
 
+def test_state_that_is_no_tensor_any_more_is_refused():
+    model, batch = perceptron(), vectors()
+    optimizer = adamw(model)
+    step = compiled(model, optimizer, batch)
+    optimizer.state[model[2].bias]["exp_avg"] = 3
+    with pytest.raises(ebb.Error, match="2.bias.exp_avg is no tensor any more but 3"):
+        step(*batch)
+    del optimizer.state[model[2].bias]["exp_avg"]
+    with pytest.raises(ebb.Error, match="2.bias.exp_avg is no longer there"):
+        step(*batch)
+
+
 def test_a_parameter_of_another_shape_is_refused():
     model = perceptron()
     batch = vectors()

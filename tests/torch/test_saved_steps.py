@@ -1,6 +1,9 @@
 """The files of a captured step, `step.ebb` and `step.safetensors`."""
 
+import errno
 import os
+import resource
+import signal
 
 import pytest
 import torch
@@ -36,6 +39,25 @@ def test_a_folder_that_is_not_there_is_named_by_the_path_that_was_given(tmp_path
     with pytest.raises(FileNotFoundError) as caught:
         captured.save(tmp_path / "nowhere" / "step.ebb")
     assert caught.value.filename == str(tmp_path / "nowhere" / "step.ebb")
+
+
+def test_a_disk_without_room_is_named_and_the_old_files_stay(tmp_path):
+    model = perceptron()
+    captured = ebb.torch.capture(
+        model, F.cross_entropy, torch.optim.SGD(model.parameters(), lr=0.1), vectors()
+    )
+    captured.save(tmp_path / "step.ebb")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    limit, handler = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (100, limit[1]))  # of one file
+    try:
+        with pytest.raises(OSError) as caught:
+            captured.save(tmp_path / "step.ebb")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+        signal.signal(signal.SIGXFSZ, handler)
+    assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(tmp_path / "step.ebb"))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
 def test_saving_a_step_that_has_trained_changes_nothing(tmp_path):

@@ -142,7 +142,10 @@ Status write_outputs(const PlanCommand& command, const Graph& graph, const Plann
   std::string explained;
   if (!command.explain.empty()) {
     auto text = explain_tensor(graph, planned, command.explain);
-    if (!text) return fail(in_file(text.error(), command.input));
+    if (!text) {
+      return fail(text.error().kind,
+                  fmt::format("{}: {}", shown_name(command.input), text.error().message));
+    }
     explained = std::move(*text);
   }
   const Plan& plan = *planned.plan;

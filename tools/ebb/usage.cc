@@ -47,6 +47,22 @@ std::vector<std::string> left_over(const CLI::App& app, const CLI::ParseError& w
   return words;
 }
 
+// "--budget: 1 required SIZE|PERCENT missing" and "--budget: At Most 1 required but received 2" in
+// the words of this tool; what else the parser may say stays as it is.
+std::string say_mismatch(std::string_view said) {
+  constexpr std::string_view kTooFew = ": 1 required ";
+  constexpr std::string_view kMissing = " missing";
+  const std::string_view option = said.substr(0, said.find(": "));
+  const std::string_view rest = said.substr(option.size());
+  if (rest.starts_with(kTooFew) && rest.ends_with(kMissing)) {
+    const std::string_view type =
+        rest.substr(kTooFew.size(), rest.size() - kTooFew.size() - kMissing.size());
+    return fmt::format("{} needs a value: {} {}", option, option, type);
+  }
+  if (rest.starts_with(": At Most 1 ")) return fmt::format("give {} only once", option);
+  return std::string(said);
+}
+
 }  // namespace
 
 int report_usage(const CLI::App& app, const CLI::ParseError& wrong) {
@@ -54,6 +70,9 @@ int report_usage(const CLI::App& app, const CLI::ParseError& wrong) {
   const CLI::App& used = chosen.empty() ? app : *chosen.front();
   const std::string command =
       chosen.empty() ? app.get_name() : fmt::format("{} {}", app.get_name(), used.get_name());
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&wrong) != nullptr) {
+    return report_usage(say_mismatch(wrong.what()), command);
+  }
   const auto words = left_over(app, wrong);
   if (words.empty()) return report_usage(wrong.what(), command);
   if (chosen.empty() && app.get_require_subcommand_min() > 0 && !is_option(words.front())) {

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import pathlib
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ GENERATOR = "ebb.generator"
 
 def save(captured: Captured, path: str | os.PathLike[str]) -> None:
     try:
+        from safetensors import SafetensorError
         from safetensors.torch import save_file
     except ModuleNotFoundError as missing:
         raise Error("saving a step needs the package safetensors: pip install safetensors") from missing
@@ -57,7 +59,13 @@ def save(captured: Captured, path: str | os.PathLike[str]) -> None:
     for name, value in captured.scalar_values().items():
         metadata[f"scalar.{name}"] = value.hex()
     with replaced(path.with_suffix(".safetensors"), path) as file:
-        save_file(tensors, file, metadata)
+        try:
+            save_file(tensors, file, metadata)
+        except SafetensorError as error:  # it names its own temporary file, and has the system's number in its text
+            number = re.search(r"\(os error (\d+)\)", str(error))
+            if number is None:
+                raise
+            raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
     with replaced(path) as file:
         file.write_text(captured.text, encoding="utf-8")
 

@@ -91,7 +91,18 @@ class Hyperparameter:
 
     def value(self) -> float:
         value = self.optimizer.param_groups[self.group][self.key]
-        return float(value if self.index is None else value[self.index])
+        return _as_float(value if self.index is None else value[self.index], self)
+
+    def __str__(self) -> str:
+        within = "" if self.index is None else f"[{self.index}]"
+        return f"param_groups[{self.group}][{self.key!r}]{within} of {type(self.optimizer).__name__}"
+
+
+def _as_float(value: Any, place: Hyperparameter) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError) as error:
+        raise Error(f"{place} must be a number, and is {value!r}") from error
 
 
 class Optimizers:
@@ -236,7 +247,7 @@ class Optimizers:
                     group[key] = tuple(parts)
                 elif key == "lr" or (isinstance(value, float) and value != 0.0):
                     place = Hyperparameter(optimizer, i, key)
-                    group[key] = self._scalar(tape, name, float(value), place)
+                    group[key] = self._scalar(tape, name, _as_float(value, place), place)
                 elif note:
                     self.fixed.append((optimizer, i, key, value))
             traced.append(group)

@@ -158,8 +158,10 @@ class State:
     def _current(self, entry: _Entry) -> torch.Tensor:
         owner = entry.owner() if callable(entry.owner) else entry.owner
         tensor = None if owner is None else owner.get(entry.key)
-        if not isinstance(tensor, torch.Tensor):
+        if tensor is None:
             raise Error(f"{entry.name} is no longer there. Compile the step again")
+        if not isinstance(tensor, torch.Tensor):
+            raise Error(f"{entry.name} is no tensor any more but {tensor!r}. Compile the step again")
         return tensor
 
     def shared(self) -> Shared:

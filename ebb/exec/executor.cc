@@ -65,6 +65,13 @@ std::uint32_t count_updates(const Graph& graph, NodeId node) {
   return count;
 }
 
+// Who is asked may run code of the user's (Python's handlers of signals), whose tensors are not the
+// step's.
+bool asks_outside(const Executor::Interrupted& interrupted, MemoryKind memory) {
+  const SourceScope outside(nullptr, memory);
+  return interrupted();
+}
+
 }  // namespace
 
 Executor::Executor(const Graph& graph, const Program& program, const Ground& ground)
@@ -211,13 +218,6 @@ Status Executor::run(Scalars& scalars, const Interrupted& interrupted, bool is_t
   }
   if (ok) torn_ = {};
   return ok;
-}
-
-// Who is asked may run code of the user's (Python's handlers of signals), whose tensors are not the
-// step's.
-static bool asks_outside(const Executor::Interrupted& interrupted, MemoryKind memory) {
-  const SourceScope outside(nullptr, memory);
-  return interrupted();
 }
 
 Status Executor::run_all(Scalars& scalars, const Interrupted& interrupted, bool is_timed) {

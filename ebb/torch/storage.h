@@ -5,8 +5,9 @@
 
 namespace ebb::torch {
 
-// Two storages, by the addresses of their StorageImpl, change memory. They are of the same size and
-// device, and nobody else uses them meanwhile.
-void swap_memory(std::uintptr_t storage, std::uintptr_t other);
+// A storage takes the memory of a copy of it, which is left without; both by the addresses of their
+// StorageImpl. Nobody else uses them meanwhile. On the CPU what it had lives on as long as it does:
+// arrays of NumPy have the address, and no more than a tensor to keep it.
+void move_out(std::uintptr_t storage, std::uintptr_t copy);
 
 }  // namespace ebb::torch

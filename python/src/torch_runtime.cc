@@ -228,8 +228,9 @@ void bind(nb::module_& module) {
       "available_host_bytes", [] { return exec::available_host_memory().count; },
       "Host memory that can be had without pushing anybody out, in the system and in the "
       "container.");
-  module.def("swap_memory", &torch::swap_memory, "storage"_a, "other"_a,
-             "Two storages, by their ``_cdata``, change memory; they are of one size and device.");
+  module.def(
+      "move_out", &torch::move_out, "storage"_a, "copy"_a,
+      "A storage takes the memory of a copy of it, which is left without; by their ``_cdata``.");
   nb::class_<exec::Measurements>(
       module, "Measurements", "What was measured of operations, so that nothing is measured twice.")
       .def(nb::init<>())

@@ -1,13 +1,14 @@
 """Training loops on a GPU: other batches, evaluation, scalers, reports. Skipped where there is none; scripts/device takes them to one."""
 
 import copy
+import signal
 
 import pytest
 import torch
 import torch.nn.functional as F
 from same_bits import differences
-from small_models import Transformer, convolutional, images, perceptron, sentences, vectors, word_loss
-from test_resume import exchange_data
+from small_models import Noisy, Transformer, convolutional, images, perceptron, sentences, vectors, word_loss
+from test_moving_in import exchange_data
 
 import ebb.torch
 from ebb.torch._step_function import step_function
@@ -100,34 +101,77 @@ def test_a_learning_rate_that_changes_counts_also_when_steps_are_kept():
     assert differences(model, optimizers[0], other, optimizers[1]) == []
 
 
-def test_weights_that_change_places_with_their_average_have_eager_bits():
-    """With swaps, and before and after the steps are a graph of CUDA's."""
+def kept_whole():
+    return perceptron(), F.cross_entropy, vectors(6), "100%"
+
+
+def swapping():
+    batch = torch.randn(4096, 256), torch.randn(4096, 256)
+    return torch.nn.Sequential(torch.nn.Linear(256, 256), Noisy()), F.mse_loss, batch, "60%"
+
+
+@pytest.mark.parametrize("make", [kept_whole, swapping])
+def test_weights_that_change_places_with_their_average_have_eager_bits(make):
     torch.manual_seed(0)
-    models = [Transformer(blocks=4, dropout=0.0).cuda()]
-    models.append(copy.deepcopy(models[0]))
+    model, loss_fn, batch, budget = make()
+    models, batch = [model.cuda(), copy.deepcopy(model).cuda()], cuda(batch)
+    averages = copy.deepcopy(models)
     optimizers = [adam(model) for model in models]
-    averages = [copy.deepcopy(model) for model in models]
-    batch = cuda(sentences(64, 16, 100))
-    eager = step_function(models[0], word_loss, optimizers[0])
-    step = ebb.torch.compile(models[1], word_loss, optimizers[1], batch, budget="70%")
-    plan = step.report()["plan"]
-    assert plan["tensors_swapped"] + plan["tensors_recomputed"] > 0
-    for i in range(12):
-        losses = [eager(*batch), step(*batch)]
-        assert torch.equal(*losses)
-        if i % 4 == 3:
-            for model, average in zip(models, averages):
-                for own, other in zip(model.parameters(), average.parameters()):
-                    exchange_data(own, other)
-            eager_loss, our_loss = evaluated(models[0], word_loss, batch), step.evaluate(*batch)
-            assert torch.equal(eager_loss, our_loss)
-            for model, average in zip(models, averages):
-                for own, other in zip(model.parameters(), average.parameters()):
-                    exchange_data(own, other)
-                    other.data.lerp_(own.data, 0.1)
-            for own, other in zip(*(each.parameters() for each in averages)):
-                assert torch.equal(own, other)
-    assert differences(models[0], optimizers[0], models[1], optimizers[1]) == []
+    step = ebb.torch.compile(models[0], loss_fn, optimizers[0], batch, budget=budget)
+    trained = [step, step_function(models[1], loss_fn, optimizers[1])]
+    evaluations = [step.evaluate, lambda *batch: evaluated(models[1], loss_fn, batch)]
+
+    def losses(functions):
+        for function in functions:
+            torch.manual_seed(1)
+            yield function(*batch)
+
+    for _ in range(3):
+        for _ in range(4):  # the third is recorded, where nothing is swapped, and the fourth done as recorded
+            assert torch.equal(*losses(trained))
+        assert step._programs.first.runtime.is_kept == (make is kept_whole)
+        for model, average in zip(models, averages, strict=True):
+            for own, other in zip(model.parameters(), average.parameters(), strict=True):
+                exchange_data(own, other)
+        assert torch.equal(*losses(evaluations))
+        for model, average in zip(models, averages, strict=True):
+            for own, other in zip(model.parameters(), average.parameters(), strict=True):
+                exchange_data(own, other)
+                other.data.lerp_(own.data, 0.1)
+        for one, other in zip(*(average.parameters() for average in averages), strict=True):
+            assert torch.equal(one, other)
+    assert (make is swapping) == bool(step.memory().host_bytes)
+    assert differences(models[1], optimizers[1], models[0], optimizers[0]) == []
+
+
+def test_a_handler_of_signals_that_runs_another_step_in_a_step_of_this_gpu_is_refused():
+    steps = []
+    for _ in range(2):
+        model, loss_fn, batch, budget = swapping()
+        model, batch = model.cuda(), cuda(batch)
+        steps.append((ebb.torch.compile(model, loss_fn, adam(model), batch, budget=budget), batch))
+    (step, batch), (other, other_batch) = steps
+    said = []
+
+    def ask(*_):
+        try:
+            other(*other_batch)
+        except ebb.Error as error:
+            said.append(str(error))
+
+    run, before = step._programs.first.run, signal.signal(signal.SIGUSR1, ask)
+
+    def interrupted(*args):
+        signal.raise_signal(signal.SIGUSR1)
+        return run(*args)
+
+    step._programs.first.run = interrupted
+    try:
+        step(*batch)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert len(said) == 1 and "another step is running on cuda:0 on this very thread" in said[0]
+    assert torch.isfinite(step(*batch)) and torch.isfinite(other(*other_batch))
 
 
 def test_the_largest_batch_trains_and_all_memory_for_finding_it_is_given_back():

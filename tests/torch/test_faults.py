@@ -1,14 +1,10 @@
-"""What a step leaves behind when memory is short, a kernel throws, Ctrl-C is pressed, or the process forks."""
+"""What a step leaves behind when memory is short, a kernel throws, or the process forks."""
 
-import collections
-import contextlib
 import copy
-import gc
 import os
 import pathlib
 import re
 import resource
-import signal
 import subprocess
 import sys
 import threading
@@ -18,13 +14,11 @@ import torch
 import torch.nn.functional as F
 from refusing import refusing_library
 from same_bits import bits, differences
-from small_models import Noisy, convolutional, images, perceptron, vectors
+from small_models import Noisy
 from torch import nn
 
 import ebb.torch
 from ebb.torch._load import _runtime
-from ebb.torch._progress import Progress
-from ebb.torch._state import State
 from ebb.torch._step_function import Task
 
 MIB = 1 << 20

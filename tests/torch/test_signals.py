@@ -16,9 +16,11 @@ from test_faults import MIB, Untouched, address_space, check_trains, noisy, nois
 from torch import nn
 
 import ebb.torch
+from ebb.torch._program import Program
 from ebb.torch._progress import Progress
 from ebb.torch._state import State
 from ebb.torch._step_function import Task
+from ebb.torch._uninterrupted import uninterrupted
 
 # Ctrl-C.
 
@@ -155,11 +157,11 @@ def handled():
     def sending(handler):
         is_handling = False
 
-        def once_at_a_time(*_):
+        def once_at_a_time(_, frame):
             nonlocal is_handling
             if not is_handling:
                 is_handling = True
-                handler()
+                handler(frame)
                 is_handling = False
 
         signal.signal(signal.SIGUSR1, once_at_a_time)
@@ -191,16 +193,18 @@ def slow_step():
 def test_a_handler_of_signals_may_make_tensors_in_the_middle_of_a_step(handled):
     model, optimizer, batch = slow_step()
     twin, twin_optimizer = copy.deepcopy((model, optimizer))
-    kept = []
+    kept, interrupted = [], []
 
-    def save():
+    def save(frame):
         kept.append({name: tensor.clone() for name, tensor in model.state_dict().items()})
         kept.append(torch.full((1000,), 3.25))
+        interrupted.append(frame.f_code)
 
     with ebb.torch.compile(model, F.cross_entropy, optimizer, batch, budget="80%") as step:
         with handled(save):
             for _ in range(3):
                 step(*batch)
+        assert Program._run.__code__ in interrupted, "which calls the runtime"
         assert kept and all(bool((each == 3.25).all()) for each in kept[1::2])
         eager = Task(twin, F.cross_entropy, twin_optimizer)
         states = [copy.deepcopy(twin.state_dict())]
@@ -212,12 +216,67 @@ def test_a_handler_of_signals_may_make_tensors_in_the_middle_of_a_step(handled):
             assert any(all(torch.equal(saved[name], state[name]) for name in state) for state in states)
 
 
+class Signalling(nn.Module):
+    """A signal comes in its forward pass, which runs while it is captured."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = perceptron()
+
+    def forward(self, x):
+        signal.raise_signal(signal.SIGUSR1)
+        return self.layers(x)
+
+
+def test_handlers_of_signals_wait_while_a_step_is_captured():
+    torch.manual_seed(0)
+    model, batch, kept = Signalling(), vectors(), []
+    optimizer = sgd(model)
+
+    def save(*_):
+        kept.append([each.clone() for each in model.state_dict().values()] + [torch.ones(3)])
+
+    before = signal.signal(signal.SIGUSR1, save)
+    try:
+        with ebb.torch.compile(model, F.cross_entropy, optimizer, batch) as step:
+            step(*batch)
+            assert signal.getsignal(signal.SIGUSR1) is save
+            seen = len(kept)
+            step(*(each[:3] for each in batch))
+            assert seen > 0 and len(kept) > seen
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    for each in kept:
+        assert {type(tensor) for tensor in each} == {torch.Tensor} and torch.equal(each[-1], torch.ones(3))
+
+
+def test_a_handler_that_raises_where_signals_had_to_wait_stops_no_other():
+    ran = []
+
+    def fail(*_):
+        ran.append("fails")
+        raise ValueError
+
+    handlers = {signal.SIGUSR1: fail, signal.SIGUSR2: lambda *_: ran.append("works")}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        with pytest.raises(ValueError), uninterrupted():
+            for number in (signal.SIGUSR2, signal.SIGUSR1, signal.SIGUSR2):
+                signal.raise_signal(number)
+            assert ran == []
+        assert sorted(ran) == ["fails", "works"]
+        assert {number: signal.getsignal(number) for number in handlers} == handlers
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def test_a_handler_of_signals_that_asks_for_the_step_it_interrupts_is_refused(handled):
     model, optimizer, batch = slow_step()
     step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
     said = []
 
-    def ask():
+    def ask(_):
         for call in (step.close, lambda: step(*batch)):
             try:
                 call()

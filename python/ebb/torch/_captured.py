@@ -126,7 +126,15 @@ class Captured:
     device: torch.device = dataclasses.field(repr=False)
     autocast: bool = dataclasses.field(repr=False)  # whether it was on around the step
     _group_sizes: dict[int, list[int]] = dataclasses.field(repr=False)
-    started: bool = False  # the state lives in an arena, and is trained
+
+    def put(self, names: dict[str, torch.Tensor], instead: dict[int, torch.Tensor]) -> None:
+        """Other tensors are the user's by now: by name, and by the id of those in whose stead they are."""
+        self.state.update(names)
+        for declaration in self.declarations:
+            if declaration.kind == "param":
+                declaration.tensor = names.get(declaration.name, declaration.tensor)
+        self.gradients = [instead.get(id(tensor), tensor) for tensor in self.gradients]
+        self._trainable = [(instead.get(id(tensor), tensor), *rest) for tensor, *rest in self._trainable]
 
     def keep(self) -> Captured:
         """It will not be captured anew: forgets what that takes."""

@@ -37,7 +37,7 @@ def save(captured: Captured, path: str | os.PathLike[str]) -> None:
         if not declaration.shares  # its bytes are another's
     }
     names = {id(d.tensor): d.name for d in captured.declarations}
-    for new in captured.new_state if not captured.started else ():
+    for new in captured.new_state:
         # State that the optimizer did not have; it may have been trained eagerly since.
         now = new.optimizer.state.get(new.parameter, {}).get(new.key)
         if now is None:

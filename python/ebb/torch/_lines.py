@@ -116,6 +116,7 @@ class Declaration:
     tensor: torch.Tensor  # the real one
     shares: str = ""
     root: str = ""  # the declaration whose bytes these are, where it shares
+    is_whole: bool = False  # a storage of which only parts are the user's tensors
 
     def text(self) -> str:
         tail = f" ~ {self.shares}" if self.shares else ""

@@ -90,8 +90,15 @@ class Hyperparameter:
     index: int | None = None  # within a tuple, as in `betas`
 
     def value(self) -> float:
-        value = self.optimizer.param_groups[self.group][self.key]
-        return _as_float(value if self.index is None else value[self.index], self)
+        group = self.optimizer.param_groups[self.group]
+        if self.key not in group:
+            raise Error(f"{self} is no longer there")
+        value = group[self.key]
+        if self.index is None:
+            return _as_float(value, self)
+        if not isinstance(value, (tuple, list)) or self.index >= len(value):
+            raise Error(f"{self} must be a number, and param_groups[{self.group}][{self.key!r}] is {value!r}")
+        return _as_float(value[self.index], self)
 
     def __str__(self) -> str:
         within = "" if self.index is None else f"[{self.index}]"
@@ -100,9 +107,11 @@ class Hyperparameter:
 
 def _as_float(value: Any, place: Hyperparameter) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError) as error:
+        if not isinstance(value, (str, bytes)):  # of which float() would make a number, and eager would not
+            return float(value)
+    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
         raise Error(f"{place} must be a number, and is {value!r}") from error
+    raise Error(f"{place} must be a number, and is {value!r}")
 
 
 class Optimizers:

@@ -132,7 +132,7 @@ class Outside:
         whole = tensor.detach().as_strided((count,), (1,), 0)
         root = self.names.unique(name + ".storage")
         whole_meta = Meta(fake.dtype, (count,), (1,), 0)
-        self.declarations[root] = Declaration(kind, root, whole_meta, whole)
+        self.declarations[root] = Declaration(kind, root, whole_meta, whole, is_whole=True)
         self.storages[fake.untyped_storage()._cdata] = Storage(
             fake.untyped_storage(), root, kind == "param", {whole_meta: root}
         )

@@ -71,7 +71,7 @@ class Programs:
                 )
 
         with captured_as_it_lies(capture, make, self._layouts) as (captured, runtime):
-            self._state.check_places(lambda name: view(runtime, name))
+            self._state.join(captured, lambda name: view(runtime, name))
             program = Program(captured, runtime)
         if len(self._others) == self.KEPT:
             self._others.pop(0)

@@ -12,9 +12,9 @@ def available_host_bytes() -> int:
     Host memory that can be had without pushing anybody out, in the system and in the container.
     """
 
-def swap_memory(storage: int, other: int) -> None:
+def move_out(storage: int, copy: int) -> None:
     """
-    Two storages, by their ``_cdata``, change memory; they are of one size and device.
+    A storage takes the memory of a copy of it, which is left without; by their ``_cdata``.
     """
 
 class Measurements:

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import weakref
 from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import torch
 from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
@@ -24,27 +26,59 @@ from ._scaler import TENSORS
 from ._uninterrupted import uninterrupted
 
 
+class _Owner(NamedTuple):
+    """Where the user keeps a tensor."""
+
+    table: dict | Callable[[], dict | None]
+    key: str
+    name: str
+
+    def tensor(self) -> Any:
+        table = self.table() if callable(self.table) else self.table
+        return None if table is None else table.get(self.key)
+
+
 @dataclasses.dataclass
 class _Entry:
     name: str
     place: torch.Tensor  # in the arena
     tensor: torch.Tensor  # the user's
-    owner: dict | None  # where the user keeps it: a module's or an optimizer's dictionary
-    key: str = ""
+    owners: list[_Owner]  # all of which have that tensor
+    is_whole: bool  # a storage of which the step has parts; the user has no such tensor
+
+    def lies(self, tensor: torch.Tensor) -> bool:
+        return tensor.is_set_to(self.place) and tensor.dtype == self.place.dtype
+
+    def now(self) -> torch.Tensor:
+        """What the user has there by now."""
+        found = self.tensor
+        for i, owner in enumerate(self.owners):
+            tensor = owner.tensor()
+            if tensor is None:
+                raise Error(f"{owner.name or self.name} is no longer there. Compile the step again")
+            if not isinstance(tensor, torch.Tensor):
+                raise Error(f"{owner.name or self.name} is no tensor any more but {tensor!r}. Compile the step again")
+            if i > 0 and tensor is not found:
+                raise Error(
+                    f"{self.owners[0].name} and {owner.name} were one tensor when the step was captured, and are two now. "
+                    "Compile the step again"
+                )
+            found = tensor
+        return found
 
 
 class State:
     def __init__(self, captured: Captured, place_of: Callable[[str, dict | None], torch.Tensor]) -> None:
         """`place_of` a name gives a tensor in the arena; by the same dictionary those of the same bytes share them."""
         self._optimizers = captured.optimizers
-        self._parameters = captured.gradients
         self._scalers = captured.scalers
         self._constants = [d for d in captured.declarations if d.kind == "const"]
         new = {id(state.tensor): state for state in captured.new_state}
+        whole = {d.name for d in captured.declarations if d.is_whole}
         owners = _owners(captured)
         blocks: dict = {}
         self._entries = [
-            _Entry(name, place_of(name, blocks), tensor, *owners.get(id(tensor), (None, "")))
+            _Entry(name, place_of(name, blocks), tensor, owners.get(id(tensor), []), name in whole)
             for name, tensor in captured.state.items()
         ]
         # First the arena, then the user's objects: what fails, fails before these are touched.
@@ -52,38 +86,22 @@ class State:
             if id(entry.tensor) in new:
                 new[id(entry.tensor)].fill(entry.place)
             else:
-                self._fill(entry, entry.tensor)
+                _check(entry, entry.tensor)
+                self._fill(entry)
         self._open = True
         self._place_of = place_of
-        self._captured = captured.state
-        self._declared = {d.name: d for d in captured.declarations if d.kind == "param"}
+        self._captured = captured
+        self._others: list[weakref.ref[Captured]] = []  # that run in the same arena
         for entry in self._entries:
             entry.tensor.data = entry.place
         for state in captured.new_state:
             state.optimizer.state[state.parameter][state.key] = state.tensor
-        captured.started = True
         captured.new_state.clear()  # what is put aside by others must not be kept here
 
     @staticmethod
-    def _check(entry: _Entry, tensor: torch.Tensor) -> None:
-        place = entry.place
-        if (
-            tensor.dtype != place.dtype
-            or tensor.device != place.device
-            or tensor.size() != place.size()
-            or tensor.stride() != place.stride()
-        ):
-            was = f"{list(place.size())} of {place.dtype}, strides {list(place.stride())}"
-            now = f"{list(tensor.size())} of {tensor.dtype}, strides {list(tensor.stride())}"
-            raise Error(
-                f"{entry.name} was {was} when the step was captured and is {now} on "
-                f"{tensor.device}. Compile the step again"
-            )
-
-    def _fill(self, entry: _Entry, tensor: torch.Tensor) -> None:
-        self._check(entry, tensor)
+    def _fill(entry: _Entry) -> None:
         with torch.no_grad():
-            fill(entry.place, tensor)
+            fill(entry.place, entry.tensor)
 
     def adopt(self) -> None:
         """Lets tensors move in that have taken others' places.
@@ -91,86 +109,63 @@ class State:
         Who was there before may be somebody else's now (weights and their average changed places), even another
         newcomer: it keeps its bytes, elsewhere.
         """
-        newcomers = self._newcomers()
-        if not newcomers:
+        now = [entry.now() for entry in self._entries]
+        changed = [
+            (entry, tensor)
+            for entry, tensor in zip(self._entries, now, strict=True)
+            if tensor is not entry.tensor or not entry.lies(tensor)
+        ]
+        if not changed:
             return
-        for entry, tensor in newcomers:
-            self._check(entry, tensor)
-        self._check_sharing()
-        instead = {id(entry.tensor): tensor for entry, tensor in newcomers}
-        self._parameters = [instead.get(id(each), each) for each in self._parameters]
-        residents: dict[int, list[_Entry]] = {}  # by the storage of their places
-        for entry in self._entries:
-            residents.setdefault(_storage_of(entry.place), []).append(entry)
+        for entry, tensor in changed:
+            _check(entry, tensor)
+        _check_sharing(self._entries, now)
+        newcomers = [entry for entry, tensor in changed if not entry.lies(tensor)]
         with uninterrupted():
-            for entry, tensor in newcomers:
-                self._move_in(entry, tensor, residents)
+            self._put(changed)
+            self._vacate(newcomers)
+            for entry in newcomers:
+                self._fill(entry)
+                entry.tensor.data = entry.place
 
-    def _newcomers(self) -> list[tuple[_Entry, torch.Tensor]]:
-        found = []
-        for entry in self._entries:
-            tensor = entry.tensor if entry.owner is None else self._current(entry)
-            if tensor is not entry.tensor or tensor.data_ptr() != entry.place.data_ptr():
-                found.append((entry, tensor))
-        return found
+    def _put(self, changed: list[tuple[_Entry, torch.Tensor]]) -> None:
+        """From now on these are the user's; nobody here keeps the others."""
+        names = {entry.name: tensor for entry, tensor in changed}
+        instead = {id(entry.tensor): tensor for entry, tensor in changed}
+        for captured in (self._captured, *(other() for other in self._others)):
+            if captured is not None:
+                captured.put(names, instead)
+        for entry, tensor in changed:
+            entry.tensor = tensor
 
-    def _check_sharing(self) -> None:
-        """Raises where the user's tensors share memory that did not when they were captured, or the other way round:
-        they would be updated apart, or together."""
-        seen: dict[int, _Entry] = {}  # by where they begin: parts of one block are as good as tensors of their own
-        moved: dict[int, tuple[_Entry, int]] = {}  # by the storage of their places, how far
+    def _vacate(self, newcomers: list[_Entry]) -> None:
+        """Nobody but us has tensors of the places afterwards: who has, gets the bytes in memory of his own."""
+        sharing: dict[int, list[_Entry]] = {}  # by the storage of their places
         for entry in self._entries:
-            tensor = entry.tensor if entry.owner is None else self._current(entry)
-            if not tensor.numel():
+            sharing.setdefault(_storage_of(entry.place), []).append(entry)
+        are_new = {entry.name for entry in newcomers}
+        for storage in {_storage_of(entry.place): None for entry in newcomers}:
+            entries = sharing[storage]
+            staying = [entry for entry in entries if entry.name not in are_new]
+            left = entries[0].place.untyped_storage()
+            ours = 1 + len(entries) + len(staying)  # the name here, places, tensors
+            if torch._C._storage_Use_Count(storage) <= ours:
                 continue
-            other = seen.setdefault(tensor.data_ptr(), entry)
-            if other.place.data_ptr() != entry.place.data_ptr():
-                raise Error(
-                    f"{entry.name} and {other.name} share memory now, and did not when the step was captured. "
-                    "Compile the step again"
-                )
-            how_far = tensor.data_ptr() - entry.place.data_ptr()
-            first, others = moved.setdefault(_storage_of(entry.place), (entry, how_far))
-            if how_far != others:
-                raise Error(
-                    f"{entry.name} and {first.name} shared memory when the step was captured, and do not as they did. "
-                    "Compile the step again"
-                )
-
-    def _move_in(self, entry: _Entry, tensor: torch.Tensor, residents: dict[int, list[_Entry]]) -> None:
-        entry.tensor = self._captured[entry.name] = self._declared[entry.name].tensor = tensor
-        left = entry.place.untyped_storage()
-        sharing = residents[left._cdata]
-        staying = [each for each in sharing if each is not entry and each.tensor.data_ptr() == each.place.data_ptr()]
-        ours = 1 + len(sharing) + len(staying)  # the name here, places, tensors
-        if torch._C._storage_Use_Count(left._cdata) > ours:
-            own = left.clone()
-            _runtime.swap_memory(left._cdata, own._cdata)
+            copy = left.clone()
+            _runtime.move_out(storage, copy._cdata)
             blocks: dict = {}
-            for each in sharing:
-                each.place = self._place_of(each.name, blocks)
-            for each in staying:
-                each.tensor.data = each.place
-            residents[_storage_of(entry.place)] = sharing
-        self._fill(entry, tensor)
-        tensor.data = entry.place
-
-    def _current(self, entry: _Entry) -> torch.Tensor:
-        owner = entry.owner() if callable(entry.owner) else entry.owner
-        tensor = None if owner is None else owner.get(entry.key)
-        if tensor is None:
-            raise Error(f"{entry.name} is no longer there. Compile the step again")
-        if not isinstance(tensor, torch.Tensor):
-            raise Error(f"{entry.name} is no tensor any more but {tensor!r}. Compile the step again")
-        return tensor
+            for entry in entries:
+                entry.place = self._place_of(entry.name, blocks)
+            for entry in staying:
+                entry.tensor.data = entry.place
 
     def shared(self) -> Shared:
         """What another program in the same arena must declare."""
         state = {entry.name: entry.tensor for entry in self._entries}
         return Shared(state, self._constants, self._scalers)
 
-    def check_places(self, place_of: Callable[[str], torch.Tensor]) -> None:
-        """Raises where another program has the state elsewhere, or of another type."""
+    def join(self, captured: Captured, place_of: Callable[[str], torch.Tensor]) -> None:
+        """Another program runs in the same arena. Raises where it has the state elsewhere, or of another type."""
         for entry in self._entries:
             place, ours = place_of(entry.name), entry.place
             if (
@@ -180,9 +175,11 @@ class State:
                 or place.stride() != ours.stride()
             ):
                 raise Error(f"{entry.name} does not lie where it lies in the compiled step")
+        self._others = [other for other in self._others if other() is not None]
+        self._others.append(weakref.ref(captured))
 
     def drop_gradients(self) -> None:
-        for parameter in self._parameters:
+        for parameter in self._captured.gradients:
             if parameter.grad is not None:
                 parameter.grad = None
 
@@ -216,6 +213,47 @@ class State:
             self._place_of = None  # it has the arena
 
 
+def _check(entry: _Entry, tensor: torch.Tensor) -> None:
+    place = entry.place
+    if (
+        tensor.dtype != place.dtype
+        or tensor.device != place.device
+        or tensor.size() != place.size()
+        or tensor.stride() != place.stride()
+    ):
+        was = f"{list(place.size())} of {place.dtype}, strides {list(place.stride())}"
+        now = f"{list(tensor.size())} of {tensor.dtype}, strides {list(tensor.stride())}"
+        raise Error(
+            f"{entry.name} was {was} when the step was captured and is {now} on {tensor.device}. Compile the step again"
+        )
+
+
+def _check_sharing(entries: list[_Entry], now: list[torch.Tensor]) -> None:
+    """Raises where the user's tensors share bytes that did not when they were captured, or the other way round: they
+    would be updated apart, or together."""
+    lying = []  # of each the entry, where it lies, and where it has its place
+    for entry, tensor in zip(entries, now, strict=True):
+        if tensor.numel() and not entry.is_whole:
+            lying.append((entry, tensor.data_ptr(), entry.place.data_ptr()))
+    for which, words in (
+        (1, "share memory now, and did not when the step was captured"),
+        (2, "shared memory when the step was captured, and do not as they did"),
+    ):
+        end, before, apart = -1, None, 0
+        for entry, *addresses in sorted(lying, key=lambda each: each[which]):
+            begin, how_far = addresses[which - 1], addresses[0] - addresses[1]
+            if begin < end and how_far != apart:
+                raise Error(f"{entry.name} and {before.name} {words}. Compile the step again")
+            if begin + _extent(entry.place) > end:
+                end, before, apart = begin + _extent(entry.place), entry, how_far
+
+
+def _extent(tensor: torch.Tensor) -> int:
+    """Bytes from the first element to the last."""
+    last = sum((n - 1) * s for n, s in zip(tensor.size(), tensor.stride(), strict=True))
+    return (last + 1) * tensor.element_size()
+
+
 def _storage_of(tensor: torch.Tensor) -> int:
     return tensor.untyped_storage()._cdata
 
@@ -232,18 +270,27 @@ def _as_if_outside() -> Iterator[None]:
         torch._C._set_meta_in_tls_dispatch_include(is_in_fake_kernel)
 
 
-def _owners(captured: Captured) -> dict[int, tuple]:
-    """Where the user keeps each tensor: (dictionary or a function that gives it, key)."""
-    owners: dict[int, tuple] = {}
-    for module in captured.modules:
-        for part in module.modules():
-            for table in (part._parameters, part._buffers, part.__dict__):
-                for key, tensor in table.items():
-                    if issubclass(type(tensor), torch.Tensor):  # isinstance fails for a proxy of what is gone
-                        owners.setdefault(id(tensor), (table, key))
+def _owners(captured: Captured) -> dict[int, list[_Owner]]:
+    """Where the user keeps each tensor. Names of tied parameters must stay tied; what else a module has them under is
+    only looked at where there is no such name."""
+    owners: dict[int, list[_Owner]] = {}
+    parts = {id(part): (path, part) for module in captured.modules for path, part in module.named_modules()}
+    for path, part in parts.values():
+        for table in (part._parameters, part._buffers):
+            for key, tensor in table.items():
+                if tensor is not None:
+                    owners.setdefault(id(tensor), []).append(_Owner(table, key, f"{path}.{key}".lstrip(".")))
+
+    def add(tensor: Any, owner: _Owner) -> None:
+        if issubclass(type(tensor), torch.Tensor):  # isinstance fails for a proxy of what is gone
+            owners.setdefault(id(tensor), [owner])
+
+    for _, part in parts.values():
+        for key, tensor in part.__dict__.items():
+            add(tensor, _Owner(part.__dict__, key, ""))
     for scaler in captured.scalers:
         for key in TENSORS:
-            owners.setdefault(id(getattr(scaler, key)), (scaler.__dict__, key))
+            add(getattr(scaler, key), _Owner(scaler.__dict__, key, ""))
     kept = [
         (optimizer, parameter, key, tensor)
         for optimizer in captured.optimizers
@@ -252,10 +299,6 @@ def _owners(captured: Captured) -> dict[int, tuple]:
     ]
     kept += [(new.optimizer, new.parameter, new.key, new.tensor) for new in captured.new_state]
     for optimizer, parameter, key, tensor in kept:
-        if isinstance(tensor, torch.Tensor):
-            # The dictionary itself is replaced when a checkpoint is loaded.
-            def owner(optimizer=optimizer, parameter=parameter):
-                return optimizer.state.get(parameter)
-
-            owners.setdefault(id(tensor), (owner, key))
+        # The dictionary itself is replaced when a checkpoint is loaded.
+        add(tensor, _Owner(lambda optimizer=optimizer, parameter=parameter: optimizer.state.get(parameter), key, ""))
     return owners

@@ -39,6 +39,30 @@ from ._uninterrupted import uninterrupted
 OtherBatches = Literal["compile", "eager"]
 
 
+def _one_at_a_time(call: Callable[..., Any]) -> Callable[..., Any]:
+    """Calls of one step wait for each other; but a handler of signals must not wait for the call that it interrupts, and
+    is refused. Where an exception may come out of nowhere (Ctrl-C), no line of ours stands between taking and releasing."""
+
+    @functools.wraps(call)
+    def one(self: Step, *args: Any, **kwargs: Any) -> Any:
+        with self._lock:
+            if self._is_busy:
+                raise Error(
+                    "the step is running on this very thread, and is called from within (by a handler of signals, say); "
+                    "do so after the step"
+                )
+            self._is_busy = True
+            try:
+                return call(self, *args, **kwargs)
+            finally:
+                self._is_busy = False
+
+    return one
+
+
+_running = threading.local()  # device: of the step that is running on this thread
+
+
 class Step:
     """A training step inside a byte budget. Made by `compile` and `compile_step`."""
 
@@ -53,7 +77,8 @@ class Step:
     ) -> None:
         if other_batches not in ("compile", "eager"):
             raise Error(f"other_batches is 'compile' or 'eager', and not {other_batches!r}")
-        self._lock = _Turns()
+        self._lock = threading.RLock()
+        self._is_busy = False
         self._function = function
         self._other_batches = other_batches
         self._task = task  # whose step the function is; none where it is the user's own
@@ -113,6 +138,7 @@ class Step:
             outside_bytes=self._outside_bytes,
         )
 
+    @_one_at_a_time
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """One training step; returns what the step function returns: the loss.
 
@@ -121,8 +147,7 @@ class Step:
         once more when the first such batch comes, and runs in the same memory; see `other_batches` of
         `compile`.
         """
-        with self._lock:
-            return self._train(*self._find_training(args, kwargs))
+        return self._train(*self._find_training(args, kwargs))
 
     def _find_training(self, args: tuple, kwargs: dict) -> tuple[tuple, dict, list[Any], Program | None]:
         if self._task is not None:
@@ -155,23 +180,23 @@ class Step:
         finally:  # Ctrl-C may come before the step is begun, and after it is done
             self._steps_done += program.runtime.runs_done - done_before
 
+    @_one_at_a_time
     def trace(self, path: str | os.PathLike[str], *args: Any, **kwargs: Any) -> Any:
         """One training step on a batch like the one that was compiled for, for which the step makes the same
         decisions, timed by operation; writes its timeline to a file that ui.perfetto.dev opens, and returns what the
         step returns."""
-        with self._lock:
-            args, kwargs, leaves, program = self._find_training(args, kwargs)
-            first = self._programs.first
-            if program is not first:
-                raise Error(f"trace takes batches like the one compiled for, and not {self._described(args, kwargs)}")
-            with replaced(path) as file:  # first: a step that is done stays done
-                first.is_timed = True
-                try:
-                    result = self._train(args, kwargs, leaves, first)
-                finally:
-                    first.is_timed = False
-                file.write_text(first.runtime.trace(), encoding="utf-8")
-            return result
+        args, kwargs, leaves, program = self._find_training(args, kwargs)
+        first = self._programs.first
+        if program is not first:
+            raise Error(f"trace takes batches like the one compiled for, and not {self._described(args, kwargs)}")
+        with replaced(path) as file:  # first: a step that is done stays done
+            first.is_timed = True
+            try:
+                result = self._train(args, kwargs, leaves, first)
+            finally:
+                first.is_timed = False
+            file.write_text(first.runtime.trace(), encoding="utf-8")
+        return result
 
     def evaluate(self, *args: Any, **kwargs: Any) -> torch.Tensor:
         """The loss of a batch, given as to the step itself: the model is in eval mode for it, and there
@@ -191,13 +216,14 @@ class Step:
         """The model's output for inputs (without targets), likewise."""
         return self._run_in_eval_mode("predict", args, kwargs)
 
+    @_one_at_a_time
     def _run_in_eval_mode(self, what: Literal["evaluate", "predict"], args: tuple, kwargs: dict) -> Any:
         if self._task is None:
             raise Error(
                 f"a step made by compile_step has no {what}: Ebb does not know which part of the "
                 "function is the model. Call the model itself, or use ebb.torch.compile"
             )
-        with self._lock, _in_eval_mode(self._task.model):
+        with _in_eval_mode(self._task.model):
             leaves, program = self._find(what, args, kwargs)
             self._captured.check_autocast()
             self._state.adopt()
@@ -230,9 +256,14 @@ class Step:
         return words if decision is None else f"{words} (with which the step takes another way: it {decision})"
 
     def _run(self, program: Program, leaves: list[Any]) -> Any:
+        device, interrupted = self._captured.device, getattr(_running, "device", None)
+        if device.type != "cpu" and device == interrupted:  # it would wait for ever for its turn on that GPU
+            raise Error(f"another step is running on {device} on this very thread, and was interrupted; do this one after it")
+        _running.device = device
         try:
             return program.run(leaves, self._state)
         finally:
+            _running.device = interrupted
             if program.generation != self._generation and program is self._programs.first:
                 self._look_at(program)
 
@@ -251,12 +282,12 @@ class Step:
         """What the step holds, in bytes."""
         return self._memory
 
+    @_one_at_a_time
     def report(self) -> Report:
         """What was measured, planned and predicted; and how many steps were done by now, how long the last
         ones took (of the batches compiled for), and how many samples a second that is."""
-        with self._lock:
-            measured = {"steps_done": self._steps_done}
-            seconds = self._stopwatch.median()
+        measured = {"steps_done": self._steps_done}
+        seconds = self._stopwatch.median()
         if seconds is not None:
             measured["step_seconds"] = seconds
             first = next(iter(self._captured.inputs.values()), None)
@@ -287,14 +318,14 @@ class Step:
         state = "closed" if self._programs is None else f"{self._memory.peak_bytes} bytes"
         return f"<ebb.torch.Step, {state}>"
 
+    @_one_at_a_time
     def close(self) -> None:
         """Gives everything back: parameters and optimizer state get memory of their own again.
 
         Going out of scope does the same.
         """
-        with self._lock:
-            self._finalizer()
-            self._programs = None
+        self._finalizer()
+        self._programs = None
 
     def __reduce__(self) -> Any:
         raise Error(
@@ -307,24 +338,6 @@ class Step:
 
     def __exit__(self, *_: Any) -> None:
         self.close()
-
-
-class _Turns:
-    """One call at a time. A handler of signals must not wait for the call that it interrupts: that would be for ever."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._thread: int | None = None
-
-    def __enter__(self) -> None:
-        if self._thread == threading.get_ident():
-            raise Error("the step is running on this very thread, and a handler of signals asks for it; do so after the step")
-        self._lock.acquire()
-        self._thread = threading.get_ident()
-
-    def __exit__(self, *_: Any) -> None:
-        self._thread = None
-        self._lock.release()
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Lets Ctrl-C wait while the user's objects, or PyTorch's, are half way from one state to another."""
+"""Lets signals wait while the user's objects, or PyTorch's, are half way from one state to another."""
 
 from __future__ import annotations
 
@@ -6,20 +6,33 @@ import contextlib
 import signal
 import threading
 from collections.abc import Iterator
+from types import FrameType
 
 
 @contextlib.contextmanager
 def uninterrupted() -> Iterator[None]:
-    """What Ctrl-C does, it does at the end. For what is done soon."""
-    handler = signal.getsignal(signal.SIGINT)
-    if threading.current_thread() is not threading.main_thread() or not callable(handler):
-        yield  # nothing is raised here
+    """What handlers of signals do, Ctrl-C's as well, they do at the end. For what is done soon."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # no handler runs here
         return
-    noted: list[tuple] = []
-    signal.signal(signal.SIGINT, lambda *args: noted.append(args))
+    handlers = {number: handler for number in signal.valid_signals() if callable(handler := signal.getsignal(number))}
+    came: dict[int, FrameType | None] = {}
+    is_over = False
+
+    def wait(number: int, frame: FrameType | None) -> None:
+        if is_over:  # where a handler that raises comes before all have been put back
+            handlers[number](number, frame)
+        else:
+            came[number] = frame
+
     try:
+        for number in handlers:
+            signal.signal(number, wait)
         yield
     finally:
-        signal.signal(signal.SIGINT, handler)
-        if noted:
-            handler(*noted[0])
+        is_over = True
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+        with contextlib.ExitStack() as stack:  # all are run, though one raises
+            for number, frame in came.items():
+                stack.callback(handlers[number], number, frame)

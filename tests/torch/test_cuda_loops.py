@@ -1,7 +1,6 @@
 """Training loops on a GPU: other batches, evaluation, scalers, reports. Skipped where there is none; scripts/device takes them to one."""
 
 import copy
-import signal
 
 import pytest
 import torch
@@ -142,36 +141,6 @@ def test_weights_that_change_places_with_their_average_have_eager_bits(make):
             assert torch.equal(one, other)
     assert (make is swapping) == bool(step.memory().host_bytes)
     assert differences(models[1], optimizers[1], models[0], optimizers[0]) == []
-
-
-def test_a_handler_of_signals_that_runs_another_step_in_a_step_of_this_gpu_is_refused():
-    steps = []
-    for _ in range(2):
-        model, loss_fn, batch, budget = swapping()
-        model, batch = model.cuda(), cuda(batch)
-        steps.append((ebb.torch.compile(model, loss_fn, adam(model), batch, budget=budget), batch))
-    (step, batch), (other, other_batch) = steps
-    said = []
-
-    def ask(*_):
-        try:
-            other(*other_batch)
-        except ebb.Error as error:
-            said.append(str(error))
-
-    run, before = step._programs.first.run, signal.signal(signal.SIGUSR1, ask)
-
-    def interrupted(*args):
-        signal.raise_signal(signal.SIGUSR1)
-        return run(*args)
-
-    step._programs.first.run = interrupted
-    try:
-        step(*batch)
-    finally:
-        signal.signal(signal.SIGUSR1, before)
-    assert len(said) == 1 and "another step is running on cuda:0 on this very thread" in said[0]
-    assert torch.isfinite(step(*batch)) and torch.isfinite(other(*other_batch))
 
 
 def test_the_largest_batch_trains_and_all_memory_for_finding_it_is_given_back():

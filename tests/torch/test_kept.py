@@ -8,11 +8,13 @@ import types
 import pytest
 import torch
 import torch.nn.functional as F
+from same_bits import differences
 from small_models import sgd, vectors
 from torch import nn
 
 import ebb
 import ebb.torch
+from ebb.torch._step_function import Task
 
 
 def compiled(model, batch):
@@ -228,3 +230,56 @@ def test_a_tensor_in_a_cache_of_python_is_right_in_the_step_and_named_where_it_i
     expected = F.cross_entropy(model(x), y)
     assert torch.equal(step.evaluate(x, y), expected)
     assert torch.equal(step(x, y), expected)
+
+
+# What takes another tensor's place is written into that one, which nobody else may have.
+
+
+class Averaging(nn.Module):
+    """Two averages, which begin as one tensor."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+        zeros = torch.zeros(6)
+        self.register_buffer("mean", zeros)
+        self.register_buffer("variance", zeros)
+        self.first = [zeros]
+
+    def forward(self, x):
+        self.mean = (0.9 * self.mean + 0.1 * x.mean(0)).detach()
+        self.variance = (0.9 * self.variance + 0.1 * x.var(0)).detach()
+        return self.layer((x - self.mean + self.first[0]) / (self.variance + 1).sqrt())
+
+
+def spectral():
+    return nn.Sequential(nn.utils.spectral_norm(nn.Linear(6, 8)), nn.ReLU(), nn.Linear(8, 3))
+
+
+@pytest.mark.parametrize("make", [spectral, Averaging])
+def test_tensors_that_share_memory_until_the_model_is_called_have_eager_bits(make):
+    torch.manual_seed(0)
+    model, batch = make(), vectors()
+    torch.manual_seed(0)
+    twin = make()
+    optimizers = [sgd(model), sgd(twin)]
+    step = ebb.torch.compile(model, F.cross_entropy, optimizers[0], batch)
+    eager = Task(twin, F.cross_entropy, optimizers[1])
+    for _ in range(3):
+        assert torch.equal(step(*batch), eager.step(*batch))
+        assert torch.equal(model(batch[0]), twin(batch[0]))  # in which tensors take others' places, too
+        assert differences(twin, optimizers[1], model, optimizers[0]) == []
+
+
+class AveragingInEvalMode(Averaging):
+    def forward(self, x):
+        return self.layer(x) if self.training else super().forward(x)
+
+
+def test_where_another_program_of_the_step_finds_tensors_that_share_memory_both_are_named():
+    model, batch = AveragingInEvalMode(), vectors()
+    step = compiled(model, batch)
+    with pytest.raises(ebb.Error, match=r"\.mean, .* and \w+\.\S+ has that memory, too; give each its own with .clone\(\), and compile"):
+        step.evaluate(*batch)
+    model.variance, model.first[0] = model.variance.clone(), model.first[0].clone()
+    assert torch.isfinite(compiled(model, batch).evaluate(*batch))

@@ -285,7 +285,7 @@ def test_tied_parameters_of_which_one_was_replaced_are_refused_by_both_names(unt
     step = compiled(model, torch.optim.SGD(model.parameters(), lr=0.1), batch)
     step(*batch)
     untie(model)
-    with pytest.raises(ebb.Error, match=r"^0.weight and 2.weight were one tensor .* Compile the step again"):
+    with pytest.raises(ebb.Error, match=r"^0.weight and 2.weight were one tensor .* compile the step again"):
         step(*batch)
 
 
@@ -308,8 +308,11 @@ def test_another_view_of_the_same_memory_is_refused(change):
     model, batch = Tied(), vectors()
     step = compiled(model, torch.optim.SGD(model.parameters(), lr=0.1), batch)
     model[0].weight.data = change(model[0].weight.data)
+    before = model[0].weight.detach().clone()
     with pytest.raises(ebb.Error, match=r"0.weight was \[6, 6\] .* Compile the step again"):
         step(*batch)
+    step.close()
+    assert bits(model[0].weight) == bits(before), "also when it is in memory of its own again"
 
 
 def test_state_that_is_no_tensor_any_more_is_refused():
@@ -330,4 +333,60 @@ def test_a_parameter_of_another_shape_is_refused():
     step = compiled(model, adamw(model), batch)
     model[2].bias.data = torch.zeros(7)
     with pytest.raises(ebb.Error, match="2.bias was .* Compile the step again"):
+        step(*batch)
+
+
+def test_tied_parameters_of_two_models_are_named_by_their_models():
+    one, two = torch.nn.Linear(6, 3), torch.nn.Linear(6, 3)
+    two.weight = one.weight
+    optimizer = torch.optim.SGD([one.weight, one.bias, two.bias], lr=0.1)
+
+    def train(x, y):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(one(x) + two(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    batch = vectors()
+    step = ebb.torch.compile_step(train, batch)
+    two.weight = torch.nn.Parameter(two.weight.detach().clone())
+    with pytest.raises(ebb.Error, match="^weight and Linear1.weight were one tensor"):
+        step(*batch)
+
+
+def test_state_in_memory_that_processes_share_is_refused_and_trains_on_in_its_own():
+    torch.manual_seed(0)
+    model, batch = perceptron(), vectors()
+    twin = copy.deepcopy(model)
+    optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in (model, twin)]
+    model[0].weight.share_memory_()
+    with pytest.raises(ebb.Error, match="0.weight is in memory that processes share"):
+        compiled(model, optimizers[0], batch)
+    model[0].weight.data = model[0].weight.data.clone()
+    step, eager = compiled(model, optimizers[0], batch), Task(twin, F.cross_entropy, optimizers[1])
+    assert torch.equal(step(*batch), eager.step(*batch))
+    model.share_memory()
+    with pytest.raises(ebb.Error, match="0.weight is in memory that processes share"):
+        step(*batch)
+    for parameter in model.parameters():
+        parameter.data = parameter.data.clone()
+    assert torch.equal(step(*batch), eager.step(*batch))
+    model.share_memory()
+    step.close()
+    assert model[0].weight.is_shared()
+    assert same_values(model.state_dict(), twin.state_dict())
+
+
+def test_a_hook_on_a_parameter_that_took_anothers_place_is_refused():
+    model, batch = perceptron(), vectors()
+    step = compiled(model, torch.optim.SGD(model.parameters(), lr=0.1), batch)
+    old = weakref.ref(model[0].weight)
+    assign_copies(model)
+    step._captured.optimizers[0].param_groups[0]["params"] = list(model.parameters())
+    step(*batch)
+    gc.collect()
+    assert old() is None
+    model[0].weight.register_hook(lambda gradient: None)
+    with pytest.raises(ebb.Error, match="the parameter 0.weight has other hooks"):
         step(*batch)

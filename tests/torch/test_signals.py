@@ -271,6 +271,76 @@ def test_a_handler_that_raises_where_signals_had_to_wait_stops_no_other():
             signal.signal(number, handler)
 
 
+def test_a_handler_that_raises_while_handlers_are_put_back_stops_no_other(monkeypatch):
+    """It is put back before the other, and its signal comes at that moment."""
+    ran = []
+
+    def fail(*_):
+        raise ValueError
+
+    handlers = {signal.SIGUSR1: fail, signal.SIGUSR2: lambda *_: ran.append("works")}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    put = signal.signal
+
+    def put_and_send(number, handler):
+        put(number, handler)
+        if handler is fail:
+            signal.raise_signal(number)
+
+    try:
+        with pytest.raises(ValueError), uninterrupted():
+            signal.raise_signal(signal.SIGUSR2)
+            monkeypatch.setattr(signal, "signal", put_and_send)
+        monkeypatch.undo()
+        assert ran == ["works"]
+        signal.raise_signal(signal.SIGUSR2)
+        assert ran == ["works", "works"]
+    finally:
+        monkeypatch.undo()
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_handlers_answer_in_the_order_in_which_signals_came_and_new_ones_stay():
+    ran = []
+
+    def answer(number, _):
+        ran.append(number)
+
+    numbers = (signal.SIGUSR2, signal.SIGUSR1)
+    before = {number: signal.signal(number, answer) for number in (*numbers, signal.SIGALRM)}
+
+    def new(*_):
+        pass
+
+    try:
+        with uninterrupted():
+            for number in numbers:
+                signal.raise_signal(number)
+            signal.signal(signal.SIGALRM, new)
+        assert ran == list(numbers)
+        assert signal.getsignal(signal.SIGALRM) is new
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def test_a_handler_that_had_to_wait_for_a_capture_may_capture():
+    batch, said = vectors(), []
+
+    def capture(*_):
+        model = perceptron()
+        said.append(ebb.torch.capture(model, F.cross_entropy, sgd(model), batch).text)
+
+    before = signal.signal(signal.SIGUSR1, capture)
+    try:
+        model = Signalling()
+        ebb.torch.capture(model, F.cross_entropy, sgd(model), batch)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert said and said[0].startswith("graph step {")
+
+
 def test_a_handler_of_signals_that_asks_for_the_step_it_interrupts_is_refused(handled):
     model, optimizer, batch = slow_step()
     step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
@@ -288,3 +358,29 @@ def test_a_handler_of_signals_that_asks_for_the_step_it_interrupts_is_refused(ha
             for _ in range(3):
                 step(*batch)
     assert any("is running on this very thread" in each for each in said)
+
+
+def test_a_handler_that_has_another_step_train_the_same_model_is_refused_and_nothing_is_lost(handled):
+    model, optimizer, batch = slow_step()
+    twin, twin_optimizer = copy.deepcopy((model, optimizer))
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    few = tuple(each[:16] for each in batch)
+    other = ebb.torch.compile(model, F.cross_entropy, optimizer, few)
+    calls = [lambda: other(*few), lambda: other.evaluate(*few), lambda: ebb.torch.compile(model, F.cross_entropy, optimizer, few)]
+    said = [0] * len(calls)
+
+    def ask(frame):
+        if frame.f_code is not Program._run.__code__:
+            return
+        for i, call in enumerate(calls):
+            with pytest.raises(ebb.Error, match="a step is running on this very thread"):
+                call()
+            said[i] += 1
+
+    eager = Task(twin, F.cross_entropy, twin_optimizer)
+    with handled(ask):
+        for _ in range(3):
+            assert torch.equal(step(*batch), eager.step(*batch))
+    assert all(said)
+    assert differences(twin, twin_optimizer, model, optimizer) == []
+    assert torch.equal(other(*few), eager.step(*few)), "between two steps it may"

@@ -20,9 +20,9 @@ from ebb import Error
 from ._batch import batch_arguments, flattened
 from ._captured import TENSOR, Captured, Shared
 from ._changes import Changes
-from ._kept import Kept
+from ._kept import Kept, Together
 from ._lines import Declaration, Line
-from ._names import Names
+from ._names import Names, prefix_of
 from ._optimizer import Optimizers
 from ._recorder import Recorder
 from ._repeats import capture_what_repeats
@@ -110,27 +110,38 @@ def capture_beside(
 def _capture_alone(function, args: tuple, kwargs: dict, modules, optimizers, shared, layouts) -> Captured:
     if _captured_by.get() == threading.get_ident():
         raise Error("a step is captured within the capture of another one")
-    # PyTorch's fake tensors do not survive an exception anywhere: they end the process.
     captured = None
-    with _capturing:
-        _captured_by.set(threading.get_ident())
-        try:
-            with uninterrupted():
+    try:
+        # PyTorch's fake tensors do not survive an exception anywhere: they end the process. Signals wait for the lock, too:
+        # their handlers may capture.
+        with uninterrupted(), _capturing:
+            try:
+                _captured_by.set(threading.get_ident())
                 captured = capture_what_repeats(
-                    lambda: _capture(function, args, kwargs, modules, optimizers, shared, layouts)
+                    lambda: _capture_apart(function, args, kwargs, modules, optimizers, shared=shared, layouts=layouts)
                 )
-        except BaseException:
-            if captured is not None:  # Ctrl-C, which has waited
-                captured.undo()
-            raise
-        finally:
-            _captured_by.set(None)
+            finally:
+                _captured_by.set(None)
+    except BaseException:
+        if captured is not None:  # Ctrl-C, which has waited
+            captured.undo()
+        raise
     return captured
 
 
 # Capture hooks into what all threads share (module hooks, math.sqrt): one at a time.
 _capturing = threading.Lock()
 _captured_by: contextvars.ContextVar[int | None] = contextvars.ContextVar("captured", default=None)
+
+
+def _capture_apart(*arguments, shared: Shared | None, layouts: Layouts) -> Captured:
+    try:
+        return _capture(*arguments, shared, layouts)
+    except Together as together:
+        if shared is not None:  # what is in an arena stays there
+            raise
+        together.separate()
+    return _capture(*arguments, shared, layouts)
 
 
 def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared, layouts) -> Captured:
@@ -161,7 +172,7 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared, l
     for tensor, name in tensors:
         recorder.outside.know(tensor, name)
     for i, module in enumerate(modules):
-        names.know_modules(module, prefix=_prefix(i, module).rstrip("."))
+        names.know_modules(module, prefix=prefix_of(i, module).rstrip("."))
 
     changes = Changes(modules)
     gradients = Gradients(recorder)
@@ -339,16 +350,11 @@ def _once_each(values: list) -> list:
     return list({id(value): value for value in values}.values())
 
 
-def _prefix(number: int, module: torch.nn.Module) -> str:
-    """Before the names of a module's parameters; the first module's are as its state dict has them."""
-    return f"{type(module).__name__}{number}." if number else ""
-
-
 def _named_state(modules: list[torch.nn.Module]) -> list[tuple[torch.Tensor, str]]:
     """Parameters and buffers, each once, under its first name."""
     named, seen = [], set()
     for i, module in enumerate(modules):
-        prefix = _prefix(i, module)
+        prefix = prefix_of(i, module)
         for name, tensor in [*module.named_parameters(), *module.named_buffers()]:
             if id(tensor) not in seen:
                 seen.add(id(tensor))

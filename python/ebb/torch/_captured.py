@@ -135,6 +135,7 @@ class Captured:
                 declaration.tensor = names.get(declaration.name, declaration.tensor)
         self.gradients = [instead.get(id(tensor), tensor) for tensor in self.gradients]
         self._trainable = [(instead.get(id(tensor), tensor), *rest) for tensor, *rest in self._trainable]
+        self._changes.put(instead)
 
     def keep(self) -> Captured:
         """It will not be captured anew: forgets what that takes."""

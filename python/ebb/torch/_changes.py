@@ -149,6 +149,10 @@ class Changes:
         ]
         self._read, self._written, self._snapshots = {}, {}, Snapshots()
 
+    def put(self, instead: dict[int, torch.Tensor]) -> None:
+        """Other parameters are in the stead of those with these ids."""
+        self._parameter_hooks = [(instead.get(id(tensor), tensor), *rest) for tensor, *rest in self._parameter_hooks]
+
     # In every step.
 
     def check(self) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import operator
 from typing import Any
 
@@ -36,6 +37,9 @@ class _Place:
     before: dict[Any, Any]
     is_table: bool  # of a module's buffers or attributes, each of which is the user's
 
+    def name_of(self, key: Any) -> str:
+        return self.name + (f".{key}" if self.is_table else _step(self.holder, key))
+
     def changed(self) -> list[tuple[Any, Any, Any]]:
         """What it holds by now where it held something else: (key, before, now)."""
         return [
@@ -43,6 +47,32 @@ class _Place:
             for key, now in _contents(self.holder).items()
             if now is not self.before.get(key, NOTHING)
         ]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Shared:
+    """A tensor of a module whose memory somebody else has, too."""
+
+    table: dict[str, torch.Tensor]
+    key: str
+    name: str
+    other: str
+
+
+class Together(Error):
+    """The step makes new tensors for some whose memory others have, too: as `spectral_norm` does for a weight that is the
+    parameter's until the model is called. To be captured once more when they are apart, as they are after an eager step."""
+
+    def __init__(self, shared: list[_Shared]) -> None:
+        super().__init__(
+            f"the step makes a new tensor for {shared[0].name}, which is written into the old one's memory, and {shared[0].other} "
+            "has that memory, too; give each its own with .clone(), and compile the step again"
+        )
+        self._shared = shared
+
+    def separate(self) -> None:
+        for each in self._shared:
+            each.table[each.key] = each.table[each.key].detach().clone()
 
 
 class Kept:
@@ -86,13 +116,17 @@ class Kept:
 
     def settle(self, recorder: Recorder) -> None:
         """What took the place of a tensor of a module is written into that one."""
+        together: list[_Shared] = []
         for place in self._places:
             for key, old, now in place.changed():
                 was_tensor = _is_a(old, torch.Tensor)
+                name = place.name_of(key)
                 if place.is_table and was_tensor and _is_a(now, FakeTensor) and _are_alike(old, now):
+                    other = self._who_else_has(old, now, recorder)
+                    if other is not None:
+                        together.append(_Shared(place.holder, key, name, other))
                     recorder.overwrite(old, now)
                     continue
-                name = place.name + (f".{key}" if place.is_table else _step(place.holder, key))
                 within = _path_to_fake(now, _DEPTH)
                 if within is not None:
                     raise _refusal(name + within, was_tensor)
@@ -101,6 +135,26 @@ class Kept:
                         f"the step reads {name} and puts another tensor in its place for later, which a captured step "
                         "does not do again; write into it with copy_"
                     )
+        if together:
+            raise Together(together)
+
+    def _who_else_has(self, old: torch.Tensor, now: FakeTensor, recorder: Recorder) -> str | None:
+        """The name of what would see the new values if they were written into the old tensor, as it would not in an eager step."""
+        other = recorder.outside.shares_memory(old)
+        for place, key in self._holders[id(old)]:
+            if _contents(place.holder).get(key, NOTHING) is not now:
+                other = place.name_of(key)
+        return other
+
+    @functools.cached_property
+    def _holders(self) -> dict[int, list[tuple[_Place, Any]]]:
+        """Where each tensor was before, by its id."""
+        holders: dict[int, list[tuple[_Place, Any]]] = {}
+        for place in self._places:
+            for key, value in place.before.items():
+                if _is_a(value, torch.Tensor):
+                    holders.setdefault(id(value), []).append((place, key))
+        return holders
 
     def undo(self) -> None:
         for place in self._places:

@@ -15,6 +15,11 @@ import torch
 from ._places import user_place
 
 
+def prefix_of(number: int, module: torch.nn.Module) -> str:
+    """Before the names of a module's parameters; the first module's are as its state dict has them."""
+    return f"{type(module).__name__}{number}." if number else ""
+
+
 class Names:
     def __init__(self) -> None:
         self._taken: set[str] = set()

@@ -75,6 +75,15 @@ class Outside:
         """Whether a fake stands for it."""
         return id(tensor) in self._fakes
 
+    def shares_memory(self, tensor: torch.Tensor) -> str | None:
+        """The name of another one that has the same memory."""
+        storage = self.storages.get(self.fake_of(tensor, "captured").untyped_storage()._cdata)
+        for declaration in self.declarations.values():
+            is_same = storage is not None and storage.root in (declaration.name, declaration.root)
+            if is_same and not declaration.is_whole and declaration.tensor is not tensor:
+                return declaration.name
+        return None
+
     def trial_fake_of(self, tensor: torch.Tensor) -> FakeTensor:
         """The fake of a tensor, which does not become part of the graph by this."""
         if isinstance(tensor, FakeTensor):

@@ -8,7 +8,6 @@ every step this is looked for, and the new ones move in.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -22,6 +21,7 @@ from ebb import Error
 from ._captured import Captured, Shared
 from ._fill import fill
 from ._load import _runtime
+from ._names import prefix_of
 from ._scaler import TENSORS
 from ._uninterrupted import uninterrupted
 
@@ -38,16 +38,27 @@ class _Owner(NamedTuple):
         return None if table is None else table.get(self.key)
 
 
-@dataclasses.dataclass
 class _Entry:
-    name: str
-    place: torch.Tensor  # in the arena
-    tensor: torch.Tensor  # the user's
-    owners: list[_Owner]  # all of which have that tensor
-    is_whole: bool  # a storage of which the step has parts; the user has no such tensor
+    """A tensor of the user's that lives in the arena."""
+
+    def __init__(self, name: str, place: torch.Tensor, tensor: torch.Tensor, owners: list[_Owner], is_whole: bool) -> None:
+        self.name = name
+        self.tensor = tensor
+        self.owners = owners  # all of which have that tensor
+        self.is_whole = is_whole  # a storage of which the step has parts; the user has no such tensor
+        self.address = place.data_ptr()
+        self.extent = _extent(place)
+        self.dtype = place.dtype
+        self.place = place  # in the arena
 
     def lies(self, tensor: torch.Tensor) -> bool:
-        return tensor.is_set_to(self.place) and tensor.dtype == self.place.dtype
+        return tensor.data_ptr() == self.address and tensor.is_set_to(self.place) and tensor.dtype == self.dtype
+
+    @property
+    def was_emptied(self) -> bool:
+        """Whether the arena is no longer behind the place: who has a storage may give it other memory, and does so for all
+        tensors of that storage."""
+        return self.place.data_ptr() != self.address
 
     def now(self) -> torch.Tensor:
         """What the user has there by now."""
@@ -57,11 +68,11 @@ class _Entry:
             if tensor is None:
                 raise Error(f"{owner.name or self.name} is no longer there. Compile the step again")
             if not isinstance(tensor, torch.Tensor):
-                raise Error(f"{owner.name or self.name} is no tensor any more but {tensor!r}. Compile the step again")
+                raise Error(f"{owner.name or self.name} is no tensor any more but {tensor!r:.80}. Compile the step again")
             if i > 0 and tensor is not found:
                 raise Error(
                     f"{self.owners[0].name} and {owner.name} were one tensor when the step was captured, and are two now. "
-                    "Compile the step again"
+                    "Make them one again, or compile the step again"
                 )
             found = tensor
         return found
@@ -87,6 +98,7 @@ class State:
                 new[id(entry.tensor)].fill(entry.place)
             else:
                 _check(entry, entry.tensor)
+                _refuse_shared_with_processes(entry.name, entry.tensor)
                 self._fill(entry)
         self._open = True
         self._place_of = place_of
@@ -119,7 +131,12 @@ class State:
             return
         for entry, tensor in changed:
             _check(entry, tensor)
+            _refuse_shared_with_processes(entry.name, tensor)
         _check_sharing(self._entries, now)
+        blocks: dict = {}
+        for entry, _ in changed:
+            if entry.was_emptied:
+                entry.place = self._place_of(entry.name, blocks)
         newcomers = [entry for entry, tensor in changed if not entry.lies(tensor)]
         with uninterrupted():
             self._put(changed)
@@ -155,7 +172,7 @@ class State:
             _runtime.move_out(storage, copy._cdata)
             blocks: dict = {}
             for entry in entries:
-                entry.place = self._place_of(entry.name, blocks)
+                entry.place = self._place_of(entry.name, blocks)  # at the same address
             for entry in staying:
                 entry.tensor.data = entry.place
 
@@ -194,19 +211,16 @@ class State:
         if not self._open:
             return
         with uninterrupted(), _as_if_outside(), torch.no_grad():
-            moved = {}
+            copies: dict[int, torch.UntypedStorage] = {}  # tensors that share memory go on sharing it
             for entry in self._entries:
-                if entry.tensor.data_ptr() != entry.place.data_ptr() or not entry.place.numel():
+                tensor, storage = entry.tensor, entry.place.untyped_storage()
+                if _storage_of(tensor) != storage._cdata or entry.was_emptied or not entry.extent:
                     continue
-                # Tensors that share memory go on sharing it.
-                storage = entry.place.untyped_storage()
-                if storage.data_ptr() not in moved:
-                    moved[storage.data_ptr()] = storage.clone()
-                entry.tensor.data = entry.place.new_empty(0).set_(
-                    moved[storage.data_ptr()],
-                    entry.place.storage_offset(),
-                    entry.place.size(),
-                    entry.place.stride(),
+                if storage._cdata not in copies:
+                    copies[storage._cdata] = storage.clone()
+                # As the user has it by now, who may have made another view of it.
+                tensor.data = tensor.new_empty(0).set_(
+                    copies[storage._cdata], tensor.storage_offset(), tensor.size(), tensor.stride()
                 )
             self._open = False
             self._entries = []
@@ -228,28 +242,49 @@ def _check(entry: _Entry, tensor: torch.Tensor) -> None:
         )
 
 
+class _Span(NamedTuple):
+    """The bytes of a tensor: as the user has it, and as the step has it."""
+
+    entry: _Entry
+    at: int
+    place: int
+
+
 def _check_sharing(entries: list[_Entry], now: list[torch.Tensor]) -> None:
     """Raises where the user's tensors share bytes that did not when they were captured, or the other way round: they
     would be updated apart, or together."""
-    lying = []  # of each the entry, where it lies, and where it has its place
-    for entry, tensor in zip(entries, now, strict=True):
-        if tensor.numel() and not entry.is_whole:
-            lying.append((entry, tensor.data_ptr(), entry.place.data_ptr()))
-    for which, words in (
-        (1, "share memory now, and did not when the step was captured"),
-        (2, "shared memory when the step was captured, and do not as they did"),
-    ):
-        end, before, apart = -1, None, 0
-        for entry, *addresses in sorted(lying, key=lambda each: each[which]):
-            begin, how_far = addresses[which - 1], addresses[0] - addresses[1]
-            if begin < end and how_far != apart:
-                raise Error(f"{entry.name} and {before.name} {words}. Compile the step again")
-            if begin + _extent(entry.place) > end:
-                end, before, apart = begin + _extent(entry.place), entry, how_far
+    spans = [
+        _Span(entry, tensor.data_ptr(), entry.address)
+        for entry, tensor in zip(entries, now, strict=True)
+        if entry.extent and not entry.is_whole
+    ]
+    _check_overlaps(spans, lambda span: span.at, "share memory now, and did not when the step was captured")
+    _check_overlaps(spans, lambda span: span.place, "shared memory when the step was captured, and do not as they did")
+
+
+def _check_overlaps(spans: list[_Span], begin_of: Callable[[_Span], int], words: str) -> None:
+    """Those that share bytes there must lie equally far from where they lie on the other side."""
+    last, end = None, -1  # the one that reaches farthest
+    for span in sorted(spans, key=begin_of):
+        begin = begin_of(span)
+        if begin < end and span.at - span.place != last.at - last.place:
+            raise Error(f"{span.entry.name} and {last.entry.name} {words}. Compile the step again")
+        if begin + span.entry.extent > end:
+            last, end = span, begin + span.entry.extent
+
+
+def _refuse_shared_with_processes(name: str, tensor: torch.Tensor) -> None:
+    if tensor.device.type == "cpu" and tensor.is_shared():
+        raise Error(
+            f"{name} is in memory that processes share (by share_memory_ or a queue of torch.multiprocessing), and a step has "
+            "what it trains in an arena of its own. Give it memory of its own (tensor.data = tensor.clone()), and others a copy"
+        )
 
 
 def _extent(tensor: torch.Tensor) -> int:
     """Bytes from the first element to the last."""
+    if not tensor.numel():
+        return 0
     last = sum((n - 1) * s for n, s in zip(tensor.size(), tensor.stride(), strict=True))
     return (last + 1) * tensor.element_size()
 
@@ -274,7 +309,10 @@ def _owners(captured: Captured) -> dict[int, list[_Owner]]:
     """Where the user keeps each tensor. Names of tied parameters must stay tied; what else a module has them under is
     only looked at where there is no such name."""
     owners: dict[int, list[_Owner]] = {}
-    parts = {id(part): (path, part) for module in captured.modules for path, part in module.named_modules()}
+    parts: dict[int, tuple[str, torch.nn.Module]] = {}
+    for i, module in enumerate(captured.modules):
+        for path, part in module.named_modules(prefix=prefix_of(i, module).rstrip(".")):
+            parts.setdefault(id(part), (path, part))
     for path, part in parts.values():
         for table in (part._parameters, part._buffers):
             for key, tensor in table.items():

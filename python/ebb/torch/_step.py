@@ -39,28 +39,32 @@ from ._uninterrupted import uninterrupted
 OtherBatches = Literal["compile", "eager"]
 
 
+_thread = threading.local()  # is_running: whether it is within a call of some step
+
+
+def _refuse_within_a_step() -> None:
+    if getattr(_thread, "is_running", False):
+        raise Error(
+            "a step is running on this very thread, and was interrupted for this call (by a handler of signals, say); "
+            "do it after the step"
+        )
+
+
 def _one_at_a_time(call: Callable[..., Any]) -> Callable[..., Any]:
-    """Calls of one step wait for each other; but a handler of signals must not wait for the call that it interrupts, and
-    is refused. Where an exception may come out of nowhere (Ctrl-C), no line of ours stands between taking and releasing."""
+    """Calls of one step wait for each other. But who interrupts a step, as handlers of signals do, must neither wait for it
+    nor move what it trains into the arena of another step, and is refused."""
 
     @functools.wraps(call)
     def one(self: Step, *args: Any, **kwargs: Any) -> Any:
+        _refuse_within_a_step()
         with self._lock:
-            if self._is_busy:
-                raise Error(
-                    "the step is running on this very thread, and is called from within (by a handler of signals, say); "
-                    "do so after the step"
-                )
-            self._is_busy = True
             try:
+                _thread.is_running = True
                 return call(self, *args, **kwargs)
             finally:
-                self._is_busy = False
+                _thread.is_running = False
 
     return one
-
-
-_running = threading.local()  # device: of the step that is running on this thread
 
 
 class Step:
@@ -75,10 +79,10 @@ class Step:
         other_batches: OtherBatches = "compile",
         task: Task | None = None,
     ) -> None:
+        _refuse_within_a_step()
         if other_batches not in ("compile", "eager"):
             raise Error(f"other_batches is 'compile' or 'eager', and not {other_batches!r}")
         self._lock = threading.RLock()
-        self._is_busy = False
         self._function = function
         self._other_batches = other_batches
         self._task = task  # whose step the function is; none where it is the user's own
@@ -256,14 +260,9 @@ class Step:
         return words if decision is None else f"{words} (with which the step takes another way: it {decision})"
 
     def _run(self, program: Program, leaves: list[Any]) -> Any:
-        device, interrupted = self._captured.device, getattr(_running, "device", None)
-        if device.type != "cpu" and device == interrupted:  # it would wait for ever for its turn on that GPU
-            raise Error(f"another step is running on {device} on this very thread, and was interrupted; do this one after it")
-        _running.device = device
         try:
             return program.run(leaves, self._state)
         finally:
-            _running.device = interrupted
             if program.generation != self._generation and program is self._programs.first:
                 self._look_at(program)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
 
@@ -20,19 +20,31 @@ def uninterrupted() -> Iterator[None]:
     is_over = False
 
     def wait(number: int, frame: FrameType | None) -> None:
-        if is_over:  # where a handler that raises comes before all have been put back
+        if is_over:  # another handler has raised before this one was put back
             handlers[number](number, frame)
         else:
-            came[number] = frame
+            came.setdefault(number, frame)
 
     try:
         for number in handlers:
             signal.signal(number, wait)
         yield
     finally:
-        is_over = True
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-        with contextlib.ExitStack() as stack:  # all are run, though one raises
-            for number, frame in came.items():
-                stack.callback(handlers[number], number, frame)
+        try:
+            for number, handler in handlers.items():
+                if signal.getsignal(number) is wait:  # and no other was installed meanwhile
+                    signal.signal(number, handler)
+        finally:
+            is_over = True
+            _answer(came, handlers)
+
+
+def _answer(came: dict[int, FrameType | None], handlers: dict[int, Callable]) -> None:
+    """In the order in which they came, and all, though one raises."""
+    while came:
+        number = next(iter(came))
+        try:
+            handlers[number](number, came.pop(number))
+        except BaseException:
+            _answer(came, handlers)
+            raise

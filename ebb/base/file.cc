@@ -192,7 +192,8 @@ Result<std::string> read_file(const std::string& path) {
 void MappedFile::Unmap::operator()(std::byte* data) const { ::munmap(data, size); }
 
 Result<MappedFile> MappedFile::open(const std::string& path) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: to open a named pipe would wait for its writer, and it is refused anyway.
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat status{};
   if (!file.valid() || ::fstat(file.get(), &status) != 0) return fail(system_error("read", path));
   if (!S_ISREG(status.st_mode)) {

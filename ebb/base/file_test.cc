@@ -71,6 +71,10 @@ TEST_F(FileTest, WhatCannotBeMappedIsNamed) {
   const auto folder = MappedFile::open(folder_.string());
   ASSERT_FALSE(folder);
   EXPECT_NE(folder.error().message.find("not a regular file"), std::string::npos);
+  ASSERT_EQ(::mkfifo(path("pipe").c_str(), 0600), 0);
+  const auto pipe = MappedFile::open(path("pipe"));
+  ASSERT_FALSE(pipe) << "and nobody waits for a writer";
+  EXPECT_NE(pipe.error().message.find("not a regular file"), std::string::npos);
 }
 
 TEST_F(FileTest, AMissingFileIsNamed) {

@@ -136,8 +136,7 @@ class Explainer {
 
 }  // namespace
 
-Result<std::string> explain_tensor(const Graph& graph, const Planned& planned,
-                                   std::string_view name) {
+Result<TensorId> find_explained(const Graph& graph, std::string_view name) {
   if (name.starts_with('%')) name.remove_prefix(1);
   const TensorId tensor = graph.find_tensor(name);
   if (!tensor.valid()) {
@@ -146,10 +145,17 @@ Result<std::string> explain_tensor(const Graph& graph, const Planned& planned,
     return fail(ErrorKind::kUsage,
                 fmt::format("there is no tensor %{}{}", spelled(name), nearest.hint()));
   }
+  return tensor;
+}
+
+Result<std::string> explain_tensor(const Graph& graph, const Planned& planned,
+                                   std::string_view name) {
+  const auto tensor = find_explained(graph, name);
+  if (!tensor) return fail(tensor.error());
   if (!planned.plan) return fail(ErrorKind::kInfeasible, "there is no plan to explain");
   EBB_CHECK(planned.plan->choices.size() == planned.plan->gaps.size(),
             "a plan from a file does not know what was chosen");
-  return Explainer(planned).explain(tensor);
+  return Explainer(planned).explain(*tensor);
 }
 
 }  // namespace ebb

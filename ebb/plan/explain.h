@@ -14,7 +14,11 @@
 
 namespace ebb {
 
-// Of a tensor of the graph that the plan was made for. kBadInput where there is none of this name.
+// The tensor that somebody asks about, with or without `%`. kUsage where there is none of this
+// name.
+[[nodiscard]] Result<TensorId> find_explained(const Graph& graph, std::string_view name);
+
+// Of a tensor of the graph that the plan was made for.
 [[nodiscard]] Result<std::string> explain_tensor(const Graph& graph, const Planned& planned,
                                                  std::string_view name);
 

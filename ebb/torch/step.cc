@@ -81,6 +81,7 @@ Result<c10::Device> parse_device(const std::string& name) {
   };
   try {
     c10::Device device(name);
+    if (device.is_cpu() && device.has_index() && device.index() != 0) return refuse();
     if (device.is_cpu()) return c10::Device(c10::DeviceType::CPU);
     if (!device.is_cuda()) return refuse();
     if (!device.has_index()) device.set_index(0);

@@ -207,9 +207,10 @@ def test_a_tensor_is_explained(ebb, step):
         "    computed again instead: 1.9 us, 100 ns longer\n"
     )
     assert "kept" in plan(ebb, "--budget", "700B", "--explain", "%r").stdout
-    done = plan(ebb, "--budget", "700B", "--explain", "aa")
-    assert done.returncode == 2
-    assert done.stderr == "ebb: step.ebb: there is no tensor %aa\n"
+    for budget in ("700B", "1B"):  # a plan, and none
+        done = plan(ebb, "--budget", budget, "--explain", "aa")
+        assert done.returncode == 2
+        assert done.stderr == "ebb: step.ebb: there is no tensor %aa\n"
 
 
 def test_what_offsets_have_no_room_for_is_no_choice(ebb):

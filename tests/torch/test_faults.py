@@ -305,6 +305,31 @@ def test_steps_are_compiled_and_run_with_swaps_on_two_threads_at_once():
         assert differences(twin, twin_optimizer, model, optimizer) == []
 
 
+CAPTURED_FIRST_BY_A_THREAD_THAT_HAS_ENDED = """
+import threading, torch, ebb.torch
+
+model = torch.nn.Linear(6, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+steps = []
+
+def compile_it():
+    batch = torch.randn(8, 6), torch.randn(8, 3)
+    steps.append(ebb.torch.compile(model, torch.nn.functional.mse_loss, optimizer, batch))
+
+thread = threading.Thread(target=compile_it)
+thread.start()
+thread.join()
+for n in (8, 7):  # the second is captured by this thread
+    print(steps[0](torch.randn(n, 6), torch.randn(n, 3)).isfinite().item())
+"""
+
+
+def test_a_thread_that_captured_first_may_end():
+    program = [sys.executable, "-c", CAPTURED_FIRST_BY_A_THREAD_THAT_HAS_ENDED]
+    done = subprocess.run(program, capture_output=True, text=True, timeout=300)
+    assert (done.returncode, done.stdout) == (0, "True\nTrue\n"), done.stderr
+
+
 def test_workers_of_a_data_loader_may_be_forked_beside_a_step_that_swaps():
     model, optimizer = trainer()
     twin, twin_optimizer = copy.deepcopy((model, optimizer))

@@ -3,6 +3,7 @@
 import copy
 import math
 
+import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
@@ -188,6 +189,19 @@ def test_a_learning_rate_that_is_no_number_is_refused_by_its_place(value):
         with pytest.raises(ebb.Error) as caught:
             call()
         assert str(caught.value) == f"param_groups[0]['lr'] of SGD must be a number, and is {value!r}"
+
+
+@pytest.mark.parametrize("value", [np.float32(0.003), np.float16(0.003), torch.tensor(0.003)], ids=repr)
+def test_a_learning_rate_of_another_precision_is_refused_with_a_remedy(value):
+    model, batch = perceptron(), vectors()
+    optimizer = torch.optim.AdamW(model.parameters(), lr=np.float64(0.1))  # a number of Python's, too
+    step = ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    step(*batch)
+    optimizer.param_groups[0]["lr"] = value
+    with pytest.raises(ebb.Error, match=r"param_groups\[0\]\['lr'\] of AdamW must be a number, .*; give float\(\) of it"):
+        step(*batch)
+    optimizer.param_groups[0]["lr"] = float(value)
+    step(*batch)
 
 
 class Leaky(torch.optim.SGD):

@@ -87,9 +87,6 @@ Status check_outputs(const RunOptions& options, const std::string& state) {
                   fmt::format("'{}' would be overwritten, which is read as well; name another file",
                               printable(file)));
     }
-    if (i != 0) {
-      if (Status ok = check_is_no_state(file); !ok) return ok;
-    }
     for (std::size_t j = 0; j < i; ++j) {
       if (std::filesystem::path(file).lexically_normal() !=
           std::filesystem::path(outputs[j]).lexically_normal()) {
@@ -97,6 +94,9 @@ Status check_outputs(const RunOptions& options, const std::string& state) {
       }
       return fail(ErrorKind::kUsage,
                   fmt::format("'{}' is to be two files at once; give two names", printable(file)));
+    }
+    if (i != 0) {
+      if (Status ok = check_is_no_state(file); !ok) return ok;
     }
     if (Status ok = check_output(file); !ok) return ok;
   }

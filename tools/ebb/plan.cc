@@ -169,6 +169,10 @@ Result<int> run_plan(const PlanCommand& command) {
   const auto input = read_valid_input(command.input, command.tensorflow);
   if (!input) return fail(input.error());
   const Graph& graph = input->graph();
+  if (!command.explain.empty()) {  // planning may take long, or find nothing
+    const auto tensor = find_explained(graph, command.explain);
+    if (!tensor) return fail(in_file(tensor.error(), command.input));
+  }
   const auto unconstrained = unconstrained_bytes(graph, model->device, *options);
   if (!unconstrained) return fail(in_file(unconstrained.error(), command.input));
   const StepCosts costs = model->estimate(graph).value();

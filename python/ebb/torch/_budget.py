@@ -28,6 +28,7 @@ def _text(budget: Any) -> str | None:
     if isinstance(budget, str):
         return budget.strip()
     try:
-        return None if isinstance(budget, bool) else f"{operator.index(budget)}B"
+        number = operator.index(budget)
     except TypeError:
         return None
+    return None if isinstance(budget, bool) or number < 0 else f"{number}B"

@@ -156,7 +156,8 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared, l
         _refuse_untrained(function.__self__.model, modules, optimizers)
 
     if not torch.is_grad_enabled():
-        raise Error("a training step is captured with gradients on, and they are off here (no_grad)")
+        why = "inference_mode" if torch.is_inference_mode_enabled() else "no_grad"
+        raise Error(f"a training step is captured with gradients on, and they are off here ({why})")
     if (shared is None or optimizers) and torch.is_anomaly_enabled() and torch.is_anomaly_check_nan_enabled():
         raise Error(
             "anomaly detection is on (torch.autograd.set_detect_anomaly), and looks at the values of every "
@@ -172,7 +173,12 @@ def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared, l
     for tensor, name in tensors:
         recorder.outside.know(tensor, name)
     for i, module in enumerate(modules):
-        names.know_modules(module, prefix=prefix_of(i, module).rstrip("."))
+        prefix = prefix_of(i, module).rstrip(".")
+        names.know_modules(module, prefix)
+        for path, part in module.named_modules(prefix=prefix):
+            for key, value in vars(part).items():
+                if issubclass(type(value), torch.Tensor):  # isinstance fails for a proxy of what is gone
+                    recorder.outside.know(value, f"{path}.{key}".lstrip("."))
 
     changes = Changes(modules)
     gradients = Gradients(recorder)

@@ -106,12 +106,12 @@ class Hyperparameter:
 
 
 def _as_float(value: Any, place: Hyperparameter) -> float:
-    try:
-        if not isinstance(value, (str, bytes)):  # of which float() would make a number, and eager would not
+    if isinstance(value, (int, float)):
+        with contextlib.suppress(OverflowError):
             return float(value)
-    except (TypeError, ValueError, OverflowError, RuntimeError) as error:
-        raise Error(f"{place} must be a number, and is {value!r}") from error
-    raise Error(f"{place} must be a number, and is {value!r}")
+    # An eager step computes with NumPy's numbers and with tensors in their own precision.
+    remedy = "; give float() of it" if isinstance(value, torch.Tensor) or type(value).__module__ == "numpy" else ""
+    raise Error(f"{place} must be a number, and is {value!r}{remedy}")
 
 
 class Optimizers:

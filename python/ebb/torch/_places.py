@@ -61,6 +61,14 @@ def is_of_torch(frame: types.FrameType) -> bool:
     return frame.f_code.co_filename.startswith(_TORCH)
 
 
+def is_called_by(file: str) -> bool:
+    """Whether it is this file of PyTorch's that has called us."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_EBB):
+        frame = frame.f_back
+    return frame is not None and is_of_torch(frame) and frame.f_code.co_filename.endswith(file)
+
+
 def levels_to_user() -> int:
     """`stacklevel` for warnings of the caller: the line outside of Ebb, and of what Ebb calls itself by."""
     level, frame = 1, sys._getframe(1)

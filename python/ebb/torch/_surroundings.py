@@ -22,7 +22,7 @@ from torch.overrides import TorchFunctionMode
 from ebb import Error
 
 from ._lines import Meta
-from ._places import user_line
+from ._places import is_called_by, user_line
 from ._recorder import Recorder, data_dependent
 from ._scalars import TracedFloat
 
@@ -40,6 +40,11 @@ class HostReads(TorchFunctionMode):
             reader = self.recorder.trial or self.recorder
             return reader.read_number(args[0])
         if func is torch.Tensor.__float__:  # Python makes a plain number of it: it would be lost
+            if is_called_by("nn/modules/batchnorm.py"):
+                raise Error(
+                    "a BatchNorm with momentum=None averages by a count that it reads in Python, which a captured step cannot "
+                    f"do; give it a number as momentum (at {user_line()})"
+                )
             raise data_dependent("makes a Python number of a tensor with float()")
         if func is torch.Tensor.__bool__:
             return self._decide("decides by the value of a tensor (if, while, and, or, not)", func, args[0])

@@ -117,6 +117,7 @@ def _capture_alone(function, args: tuple, kwargs: dict, modules, optimizers, sha
         with uninterrupted(), _capturing:
             try:
                 _captured_by.set(threading.get_ident())
+                _stand_in_for_a_gpu()
                 captured = capture_what_repeats(
                     lambda: _capture_apart(function, args, kwargs, modules, optimizers, shared=shared, layouts=layouts)
                 )
@@ -132,6 +133,23 @@ def _capture_alone(function, args: tuple, kwargs: dict, modules, optimizers, sha
 # Capture hooks into what all threads share (module hooks, math.sqrt): one at a time.
 _capturing = threading.Lock()
 _captured_by: contextvars.ContextVar[int | None] = contextvars.ContextVar("captured", default=None)
+
+
+@functools.cache
+def _stand_in_for_a_gpu() -> None:
+    """Where there is no GPU, the first fake tensors of a process put something in its stead that belongs to their thread, and
+    fake tensors of other threads crash when that has ended (seen with PyTorch alone). So it is a thread's that stays."""
+    if threading.current_thread() is threading.main_thread() or torch.cuda.is_available():
+        return
+    is_there = threading.Event()
+
+    def stand_in() -> None:
+        torch._C._ensureCUDADeviceGuardSet()
+        is_there.set()
+        threading.Event().wait()
+
+    threading.Thread(target=stand_in, name="ebb", daemon=True).start()
+    is_there.wait()
 
 
 def _capture_apart(*arguments, shared: Shared | None, layouts: Layouts) -> Captured:

@@ -27,10 +27,6 @@ except ModuleNotFoundError as missing:
 
 check_torch(torch.__version__)
 
-# Where there is no GPU, the first fake tensors of a process put something in its place that belongs to their thread, and
-# those of other threads crash when it has ended (seen with PyTorch alone). So it is this thread's, which imports.
-torch._C._ensureCUDADeviceGuardSet()
-
 try:
     from . import _runtime
 except ModuleNotFoundError as missing:

@@ -316,6 +316,11 @@ def compile_it():
     batch = torch.randn(8, 6), torch.randn(8, 3)
     steps.append(ebb.torch.compile(model, torch.nn.functional.mse_loss, optimizer, batch))
 
+with torch.no_grad():
+    try:
+        compile_it()
+    except ebb.Error:
+        pass  # refused, before there are fake tensors
 thread = threading.Thread(target=compile_it)
 thread.start()
 thread.join()

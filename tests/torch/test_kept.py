@@ -3,7 +3,9 @@
 import collections
 import copy
 import functools
+import random
 import types
+import warnings
 
 import pytest
 import torch
@@ -269,6 +271,60 @@ def test_tensors_that_share_memory_until_the_model_is_called_have_eager_bits(mak
         assert torch.equal(step(*batch), eager.step(*batch))
         assert torch.equal(model(batch[0]), twin(batch[0]))  # in which tensors take others' places, too
         assert differences(twin, optimizers[1], model, optimizers[0]) == []
+
+
+class Cutting(nn.Module):
+    """Keeps a part of a table that grows with the batch, as caches of positions do."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(6, 3)
+        self.register_buffer("table", torch.randn(10, 6))
+        self.part = self.table[:5]
+
+    def forward(self, x):
+        self.part = self.table[: len(x)]
+        return self.layer(x + self.part)
+
+
+def test_a_view_that_takes_the_place_of_the_same_view_stays_one():
+    torch.manual_seed(0)
+    model, batch = Cutting(), vectors(5)
+    twin = copy.deepcopy(model)
+    optimizers = [sgd(model), sgd(twin)]
+    step = ebb.torch.compile(model, F.cross_entropy, optimizers[0], batch)
+    eager = Task(twin, F.cross_entropy, optimizers[1])
+    for _ in range(2):
+        assert torch.equal(step(*batch), eager.step(*batch))
+        assert model.part.data_ptr() == model.table.data_ptr()
+        assert torch.equal(model(batch[0]), twin(batch[0]))
+
+
+@pytest.mark.parametrize("budget", ["1B", "100%"])
+def test_what_a_refused_step_has_taken_apart_is_together_again_and_nothing_was_drawn(budget):
+    model, batch = Averaging(), vectors()
+    random.seed(0)
+    before, state = dict(model._buffers), random.getstate()
+
+    def loss_fn(output, y):
+        random.random()
+        loss = F.cross_entropy(output, y)
+        return loss if budget == "1B" else loss.detach()
+
+    with warnings.catch_warnings(), pytest.raises((ebb.Error, RuntimeError)):
+        warnings.simplefilter("ignore")  # of random numbers
+        ebb.torch.compile(model, loss_fn, sgd(model), batch, budget=budget)
+    assert model.mean is model.variance is before["mean"]
+    if budget == "100%":  # refused while it was captured
+        assert random.getstate() == state
+    random.seed(0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        ebb.torch.compile(model, lambda *each: random.random() and F.cross_entropy(*each), sgd(model), batch)
+    drawn = random.getstate()
+    random.setstate(state)
+    random.random()
+    assert drawn == random.getstate(), "once, as a first eager step does"
 
 
 class AveragingInEvalMode(Averaging):

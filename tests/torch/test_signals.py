@@ -293,6 +293,7 @@ def test_a_handler_that_raises_while_handlers_are_put_back_stops_no_other(monkey
             monkeypatch.setattr(signal, "signal", put_and_send)
         monkeypatch.undo()
         assert ran == ["works"]
+        assert {number: signal.getsignal(number) for number in handlers} == handlers
         signal.raise_signal(signal.SIGUSR2)
         assert ran == ["works", "works"]
     finally:
@@ -323,6 +324,24 @@ def test_handlers_answer_in_the_order_in_which_signals_came_and_new_ones_stay():
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def test_a_handler_that_compiles_while_a_step_is_compiled_is_refused(monkeypatch):
+    model, batch, said = perceptron(), vectors(), []
+    optimizer = sgd(model)
+
+    def compile_it(*_):
+        with pytest.raises(ebb.Error, match="a step is running on this very thread, or compiled"):
+            ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+        said.append(True)
+
+    before = signal.signal(signal.SIGUSR1, compile_it)
+    monkeypatch.setattr(Progress, "__call__", lambda *_: signal.raise_signal(signal.SIGUSR1))
+    try:
+        ebb.torch.compile(model, F.cross_entropy, optimizer, batch)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert said
 
 
 def test_a_handler_that_had_to_wait_for_a_capture_may_capture():

@@ -25,10 +25,11 @@ from ._lines import Declaration, Line
 from ._names import Names, prefix_of
 from ._optimizer import Optimizers
 from ._recorder import Recorder
-from ._repeats import capture_what_repeats
+from ._repeats import capture_what_repeats, generators, put_back
 from ._results import Layouts
 from ._scaler import Scalers
 from ._scalars import TracedFloat, TracedMath
+from ._stand_in import stand_in_for_a_gpu
 from ._step_function import Task, step_function
 from ._surroundings import Gradients, HostReads, in_users_words, said_once, same_generator, unseen_fakes
 from ._text import name_text
@@ -54,7 +55,8 @@ def capture(
     `loss_fn` the model's output is the loss, or has it as `.loss` or `["loss"]`.
 
     Nothing is computed but what the step decides by and a few operators whose results PyTorch does not know
-    beforehand, and neither model nor optimizer is changed.
+    beforehand, and neither model nor optimizer is changed; but a tensor that forward makes anew no longer shares its
+    memory with another one, as after a first eager step.
 
     >>> import torch
     >>> model = torch.nn.Linear(4, 2)
@@ -117,7 +119,7 @@ def _capture_alone(function, args: tuple, kwargs: dict, modules, optimizers, sha
         with uninterrupted(), _capturing:
             try:
                 _captured_by.set(threading.get_ident())
-                _stand_in_for_a_gpu()
+                stand_in_for_a_gpu()
                 captured = capture_what_repeats(
                     lambda: _capture_apart(function, args, kwargs, modules, optimizers, shared=shared, layouts=layouts)
                 )
@@ -135,31 +137,24 @@ _capturing = threading.Lock()
 _captured_by: contextvars.ContextVar[int | None] = contextvars.ContextVar("captured", default=None)
 
 
-@functools.cache
-def _stand_in_for_a_gpu() -> None:
-    """Where there is no GPU, the first fake tensors of a process put something in its stead that belongs to their thread, and
-    fake tensors of other threads crash when that has ended (seen with PyTorch alone). So it is a thread's that stays."""
-    if threading.current_thread() is threading.main_thread() or torch.cuda.is_available():
-        return
-    is_there = threading.Event()
-
-    def stand_in() -> None:
-        torch._C._ensureCUDADeviceGuardSet()
-        is_there.set()
-        threading.Event().wait()
-
-    threading.Thread(target=stand_in, name="ebb", daemon=True).start()
-    is_there.wait()
-
-
 def _capture_apart(*arguments, shared: Shared | None, layouts: Layouts) -> Captured:
+    before = generators()
     try:
         return _capture(*arguments, shared, layouts)
-    except Together as together:
+    except Together as error:
         if shared is not None:  # what is in an arena stays there
             raise
-        together.separate()
-    return _capture(*arguments, shared, layouts)
+        together = error
+    put_back(before)
+    together.separate()
+    try:
+        captured = _capture(*arguments, shared, layouts)
+    except BaseException:
+        together.join()
+        raise
+    undo = captured.undo
+    captured.undo = lambda: (undo(), together.join())
+    return captured
 
 
 def _capture(function, args: tuple, kwargs: dict, modules, optimizers, shared, layouts) -> Captured:

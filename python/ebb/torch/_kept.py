@@ -55,6 +55,7 @@ class _Shared:
 
     table: dict[str, torch.Tensor]
     key: str
+    tensor: torch.Tensor
     name: str
     other: str
 
@@ -72,7 +73,12 @@ class Together(Error):
 
     def separate(self) -> None:
         for each in self._shared:
-            each.table[each.key] = each.table[each.key].detach().clone()
+            each.table[each.key] = each.tensor.detach().clone()
+
+    def join(self) -> None:
+        """They are together again."""
+        for each in self._shared:
+            each.table[each.key] = each.tensor
 
 
 class Kept:
@@ -122,9 +128,11 @@ class Kept:
                 was_tensor = _is_a(old, torch.Tensor)
                 name = place.name_of(key)
                 if place.is_table and was_tensor and _is_a(now, FakeTensor) and _are_alike(old, now):
+                    if recorder.is_same(old, now):
+                        continue
                     other = self._who_else_has(old, now, recorder)
                     if other is not None:
-                        together.append(_Shared(place.holder, key, name, other))
+                        together.append(_Shared(place.holder, key, old, name, other))
                     recorder.overwrite(old, now)
                     continue
                 within = _path_to_fake(now, _DEPTH)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import numbers
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -106,7 +107,7 @@ class Hyperparameter:
 
 
 def _as_float(value: Any, place: Hyperparameter) -> float:
-    if isinstance(value, (int, float)):
+    if isinstance(value, (float, numbers.Integral)):
         with contextlib.suppress(OverflowError):
             return float(value)
     # An eager step computes with NumPy's numbers and with tensors in their own precision.

@@ -381,6 +381,11 @@ class Recorder(TorchDispatchMode):
         storage = self._storage_of(self.outside.fake_of(tensor, ""))
         return storage.root in self._read or not self._read.isdisjoint(storage.views.values())
 
+    def is_same(self, variable: torch.Tensor, value: FakeTensor) -> bool:
+        """Whether a value is the variable itself: the same view of the same memory."""
+        fake = self.outside.fake_of(variable, "captured")
+        return _same_bytes(fake, value) and Meta.of(fake) == Meta.of(value)
+
     def overwrite(self, variable: torch.Tensor, value: torch.Tensor) -> None:
         """Writes a value into a variable: what the step did by giving a name to another tensor."""
         with torch.no_grad():

@@ -13,7 +13,6 @@ import pickle
 import random
 import re
 import sys
-import threading
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,23 +24,24 @@ from ebb import Error
 from ._batch import PLAIN, is_same_value
 from ._captured import Captured
 from ._places import levels_to_user
+from ._stand_in import is_only_thread
 
 _PLACE = re.compile(r',? *ebb\.at = "([^"]*)"')
 
 
 def capture_what_repeats(capture: Callable[[], Captured]) -> Captured:
     """What `capture` makes; or an ebb.Error, and modules and generators are as they were."""
-    before = _generators()
+    before = generators()
     captured = None
     try:
         captured = capture()
-        after = _generators()
+        after = generators()
         drawn = [name for name, state in after.items() if state != before.get(name, state)]
         if not drawn and not captured.moving:
             return captured
         again = _captured_again(capture, captured.moving, drawn)
         again.undo()
-        _put_back(after)
+        put_back(after)
         found = _first_difference(captured, again)
         if found is not None:
             raise _refusal(captured.moving, drawn, *found)
@@ -54,7 +54,7 @@ def capture_what_repeats(capture: Callable[[], Captured]) -> Captured:
     except BaseException:
         if captured is not None:
             captured.undo()
-        _put_back(before)
+        put_back(before)
         raise
     return captured
 
@@ -74,7 +74,7 @@ def _causes(moving: list[str], drawn: list[str]) -> str:
     return " and ".join(causes)
 
 
-def _generators() -> dict[str, Any]:
+def generators() -> dict[str, Any]:
     """The states of the generators that all of a program shares."""
     states: dict[str, Any] = {"Python": random.getstate()}
     numpy = sys.modules.get("numpy")  # which need not be installed
@@ -83,8 +83,8 @@ def _generators() -> dict[str, Any]:
     return states
 
 
-def _put_back(states: dict[str, Any]) -> None:
-    if threading.active_count() > 1:
+def put_back(states: dict[str, Any]) -> None:
+    if not is_only_thread():
         return  # others may have drawn meanwhile: numbers that are left out do no harm, and repeated ones would
     if random.getstate() != states["Python"]:
         random.setstate(states["Python"])

@@ -98,7 +98,6 @@ class State:
                 new[id(entry.tensor)].fill(entry.place)
             else:
                 _check(entry, entry.tensor)
-                _refuse_shared_with_processes(entry.name, entry.tensor)
                 self._fill(entry)
         self._open = True
         self._place_of = place_of
@@ -131,7 +130,6 @@ class State:
             return
         for entry, tensor in changed:
             _check(entry, tensor)
-            _refuse_shared_with_processes(entry.name, tensor)
         _check_sharing(self._entries, now)
         blocks: dict = {}
         for entry, _ in changed:
@@ -240,6 +238,11 @@ def _check(entry: _Entry, tensor: torch.Tensor) -> None:
         raise Error(
             f"{entry.name} was {was} when the step was captured and is {now} on {tensor.device}. Compile the step again"
         )
+    if tensor.device.type == "cpu" and tensor.is_shared() and not entry.is_whole:
+        raise Error(
+            f"{entry.name} is in memory that processes share (by share_memory_ or a queue of torch.multiprocessing), and a step "
+            "has its state in an arena of its own. Give it memory of its own (tensor.data = tensor.clone()), and others a copy"
+        )
 
 
 class _Span(NamedTuple):
@@ -271,14 +274,6 @@ def _check_overlaps(spans: list[_Span], begin_of: Callable[[_Span], int], words:
             raise Error(f"{span.entry.name} and {last.entry.name} {words}. Compile the step again")
         if begin + span.entry.extent > end:
             last, end = span, begin + span.entry.extent
-
-
-def _refuse_shared_with_processes(name: str, tensor: torch.Tensor) -> None:
-    if tensor.device.type == "cpu" and tensor.is_shared():
-        raise Error(
-            f"{name} is in memory that processes share (by share_memory_ or a queue of torch.multiprocessing), and a step has "
-            "what it trains in an arena of its own. Give it memory of its own (tensor.data = tensor.clone()), and others a copy"
-        )
 
 
 def _extent(tensor: torch.Tensor) -> int:

@@ -39,14 +39,14 @@ from ._uninterrupted import uninterrupted
 OtherBatches = Literal["compile", "eager"]
 
 
-_thread = threading.local()  # is_running: whether it is within a call of some step
+_thread = threading.local()  # is_busy: whether it runs a step, or compiles one
 
 
 def _refuse_within_a_step() -> None:
-    if getattr(_thread, "is_running", False):
+    if getattr(_thread, "is_busy", False):
         raise Error(
-            "a step is running on this very thread, and was interrupted for this call (by a handler of signals, say); "
-            "do it after the step"
+            "a step is running on this very thread, or compiled, and was interrupted for this call (by a handler of signals, "
+            "say); do it after the step"
         )
 
 
@@ -59,10 +59,10 @@ def _one_at_a_time(call: Callable[..., Any]) -> Callable[..., Any]:
         _refuse_within_a_step()
         with self._lock:
             try:
-                _thread.is_running = True
+                _thread.is_busy = True
                 return call(self, *args, **kwargs)
             finally:
-                _thread.is_running = False
+                _thread.is_busy = False
 
     return one
 
@@ -70,7 +70,12 @@ def _one_at_a_time(call: Callable[..., Any]) -> Callable[..., Any]:
 class Step:
     """A training step inside a byte budget. Made by `compile` and `compile_step`."""
 
-    def __init__(
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._lock = threading.RLock()
+        self._compile(*args, **kwargs)  # a call like the others
+
+    @_one_at_a_time
+    def _compile(
         self,
         capture: Callable[[Layouts], Captured],
         function: Callable[..., Any],
@@ -79,10 +84,8 @@ class Step:
         other_batches: OtherBatches = "compile",
         task: Task | None = None,
     ) -> None:
-        _refuse_within_a_step()
         if other_batches not in ("compile", "eager"):
             raise Error(f"other_batches is 'compile' or 'eager', and not {other_batches!r}")
-        self._lock = threading.RLock()
         self._function = function
         self._other_batches = other_batches
         self._task = task  # whose step the function is; none where it is the user's own

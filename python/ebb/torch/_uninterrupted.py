@@ -20,7 +20,7 @@ def uninterrupted() -> Iterator[None]:
     is_over = False
 
     def wait(number: int, frame: FrameType | None) -> None:
-        if is_over:  # another handler has raised before this one was put back
+        if is_over:
             handlers[number](number, frame)
         else:
             came.setdefault(number, frame)
@@ -31,20 +31,31 @@ def uninterrupted() -> Iterator[None]:
         yield
     finally:
         try:
-            for number, handler in handlers.items():
-                if signal.getsignal(number) is wait:  # and no other was installed meanwhile
-                    signal.signal(number, handler)
+            _put_back(list(handlers.items()), wait)
         finally:
             is_over = True
             _answer(came, handlers)
 
 
+def _put_back(left: list[tuple[int, Callable]], waiting: Callable) -> None:
+    """All, though one raises that is back already. Those stay that were installed meanwhile."""
+    try:
+        while left:
+            number, handler = left[-1]
+            if signal.getsignal(number) is waiting:
+                signal.signal(number, handler)
+            left.pop()
+    except BaseException:
+        _put_back(left, waiting)
+        raise
+
+
 def _answer(came: dict[int, FrameType | None], handlers: dict[int, Callable]) -> None:
     """In the order in which they came, and all, though one raises."""
-    while came:
-        number = next(iter(came))
-        try:
+    try:
+        while came:
+            number = next(iter(came))
             handlers[number](number, came.pop(number))
-        except BaseException:
-            _answer(came, handlers)
-            raise
+    except BaseException:
+        _answer(came, handlers)
+        raise

@@ -138,14 +138,16 @@ Result<Planned> plan_one(const PlanCommand& command, const Graph& graph, const C
   return planned;
 }
 
+// What is wrong with an option for this input, which is right itself.
+tl::unexpected<Error> wrong_option(const Error& error, const std::string& input) {
+  return fail(error.kind, fmt::format("{}: {}", shown_name(input), error.message));
+}
+
 Status write_outputs(const PlanCommand& command, const Graph& graph, const Planned& planned) {
   std::string explained;
   if (!command.explain.empty()) {
     auto text = explain_tensor(graph, planned, command.explain);
-    if (!text) {
-      return fail(text.error().kind,
-                  fmt::format("{}: {}", shown_name(command.input), text.error().message));
-    }
+    if (!text) return wrong_option(text.error(), command.input);
     explained = std::move(*text);
   }
   const Plan& plan = *planned.plan;
@@ -171,7 +173,7 @@ Result<int> run_plan(const PlanCommand& command) {
   const Graph& graph = input->graph();
   if (!command.explain.empty()) {  // planning may take long, or find nothing
     const auto tensor = find_explained(graph, command.explain);
-    if (!tensor) return fail(in_file(tensor.error(), command.input));
+    if (!tensor) return wrong_option(tensor.error(), command.input);
   }
   const auto unconstrained = unconstrained_bytes(graph, model->device, *options);
   if (!unconstrained) return fail(in_file(unconstrained.error(), command.input));

@@ -14,6 +14,8 @@ from run_tool import SMALL, ebb_run, refused, run_well, saved, small, write_smal
         ([], "STEP is required"),
         (["x.ebb", "--nonsense"], "ebb run has no option '--nonsense'"),
         (["x.ebb", "--bugdet", "3"], "ebb run has no option '--bugdet'; did you mean '--budget'?"),
+        (["x.ebb", "--budget"], "--budget needs a value: --budget SIZE|PERCENT"),
+        (["x.ebb", "--budget", "3GiB", "--budget", "4GiB"], "give --budget only once"),
         (["x.ebb", "--steps", "0"], "--steps"),
         (["x.ebb", "--steps", "99999999999999999999"], "--steps"),
         (["x.ebb", "--threads", "0"], "--threads"),
@@ -34,6 +36,17 @@ def test_a_step_from_standard_input_needs_a_state(small):
     assert "--state" in refused(2, "-", stdin=SMALL)
     state = small.with_suffix(".safetensors")
     assert "step 1: %s = 11.0" in run_well("-", "--state", state, stdin=SMALL)
+
+
+def test_a_named_pipe_is_no_state_and_a_second_cpu_no_device(small, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert "pipe: not a regular file" in refused(3, small, "--state", tmp_path / "pipe")  # and waits for nobody
+    assert "and not on 'cpu:7'" in refused(2, small, "--device", "cpu:7")
+
+
+def test_two_outputs_of_one_name_are_refused_as_such(small, tmp_path):
+    one = tmp_path / "one.safetensors"
+    assert "is to be two files at once" in refused(2, small, "-o", one, "--trace", one)
 
 
 def test_a_missing_step_or_state_is_named(small, tmp_path):
